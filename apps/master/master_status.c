@@ -75,7 +75,7 @@ static pccl_status misunderstood(struct conn *c, struct err *err)
         return err_set(err, PCCL_ERR_PROTOCOL, "the master speaks version %u of the protocol, this program version %d", version,
                        FRAME_VERSION);
     }
-    return err_set(err, PCCL_ERR_PROTOCOL, "what listens there does not talk like a running ccoip_master");
+    return err_set(err, PCCL_ERR_PROTOCOL, "the program that listens there is not a running ccoip_master");
 }
 
 static pccl_status receive_page(struct conn *c, int64_t deadline, struct reader *page, struct err *err)
@@ -103,7 +103,7 @@ static pccl_status receive_page(struct conn *c, int64_t deadline, struct reader 
 static const char *phase_word(const struct world_status *s)
 {
     static const char *const words[] = {[STATUS_OPEN] = "open", [STATUS_FORMING] = "forming", [STATUS_FORMED] = "begun",
-                                        [STATUS_OVER] = "over", [STATUS_GIVEN_UP] = "given up"};
+                                        [STATUS_OVER] = "over", [STATUS_GIVEN_UP] = "failed"};
     return s->freezing > 0 ? "freezing" : words[s->phase];
 }
 

@@ -211,7 +211,7 @@ static bool hear_survivor(struct run *run, unsigned rank, double killed_us, stru
     }
     double error_ms = (error.us - killed_us) / 1e3, retried_ms = (retried.us - killed_us) / 1e3;
     if (run->table != NULL && run->results.recovery_count == 0 && to->error_ms == 0) {
-        fprintf(run->table, "# rank %u was told: %s\n", rank, error.text);
+        fprintf(run->table, "# error at rank %u: %s\n", rank, error.text);
     }
     to->error_ms = error_ms > to->error_ms ? error_ms : to->error_ms;
     to->retried_ms = retried_ms > to->retried_ms ? retried_ms : to->retried_ms;

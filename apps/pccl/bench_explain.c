@@ -34,7 +34,7 @@ void bench_explain_head(FILE *out, const struct bench_options *o, const char *tr
 {
     fprintf(out, "# pccl bench %d.%d.%d: %u rank%s of this host, data over %s, %u lane%s\n", PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR,
             PCCL_VERSION_PATCH, o->world, o->world == 1 ? "" : "s", transport, o->lanes, o->lanes == 1 ? "" : "s");
-    fprintf(out, "# us that the cost model expects of each algorithm that could do it, with what messages, bytes and sums cost here;\n"
+    fprintf(out, "# us that the cost model expects of each algorithm that could do it, with what messages, bytes and sums cost here.\n"
                  "# * is taken: the least, or one that asks less of the others and takes little more, of those that PCCL_ALGO allows\n");
     fprintf(out, "#%12s %13s %8s %6s", "size", "count", "type", "redop");
     for (int k = 0; k < BENCH_ALGORITHMS; k++) {

@@ -176,7 +176,7 @@ static bool comes(const struct bench_fleet *fleet, unsigned rank)
 bool bench_fleet_hear(struct bench_fleet *fleet, unsigned rank, enum bench_word word, struct bench_record *record)
 {
     if (!comes(fleet, rank)) {
-        fprintf(stderr, "pccl bench: %s has not ended at rank %u in %d s (-T): given up\n", fleet->patient_for, rank,
+        fprintf(stderr, "pccl bench: %s has not ended at rank %u in %d s (-T): aborted\n", fleet->patient_for, rank,
                 fleet->options->timeout_s);
         return false;
     }

@@ -308,12 +308,12 @@ static const struct flag {
                                          "bfloat16, float, double, bool, f8e4m3, f8e5m2 or all; default float"},
     {'r', "root", "RANK", read_root, "of broadcast, reduce, gather and scatter; default 0"},
     {0, "iters", "N", read_iterations, "measured operations per size; default: what fits in --budget"},
-    {0, "budget", "MS", read_budget, "time for the measured operations of a size, at least 3 of them;\ndefault 200"},
+    {0, "budget", "MS", read_budget, "time for the measured operations of each size, at least 3 of them;\ndefault 200"},
     {'w', "warmup_iters", "N", read_warmup, "operations before them that are not measured; default 5"},
     {'m', "agg_iters", "N", read_together, "operations that start together, as a group, in each measured one; the\n"
                                            "time is that of one; 1 to 64, default 1"},
     {'N', "run_cycles", "N", read_cycles, "go through all sizes so often; default 1"},
-    {'T', "timeout", "S", read_timeout, "give up, with status 1, when a size takes longer; default: never"},
+    {'T', "timeout", "S", read_timeout, "abort, with status 1, when a size takes longer; default: never"},
     {'c', "check", "N", read_check, "compare the results of N operations of each size; default 1"},
     {'a', "average", "0|1|2|3", read_average, "time of rank 0, mean, least or largest over the ranks; default 1"},
     {'z', "blocking", "1", read_blocking, "each operation is waited for: the only way here"},
@@ -380,7 +380,7 @@ static void print_help(void)
            "  pccl bench all -n 3 --transport tcp -e 1M       each collective, over TCP\n"
            "  pccl bench -n 4 -b 64M --kill-rank 2            time to the error, time to the result of the others\n"
            "\n"
-           "Exit status: 0; 1 when something was wrong or a rank failed; 2 for a word that has to be mended.\n");
+           "Exit status: 0; 1 when something was wrong or a rank failed; 2 for an argument that has to be fixed.\n");
 }
 
 /* ---- all words --------------------------------------------------------------------------------------------------- */
@@ -484,7 +484,7 @@ static bool leave_messages_out(struct bench_options *o)
     }
     bool all = bench_call_at(o->call_count) == NULL;
     if (kept < o->call_count && !all) {
-        return refuse("--kill-rank is for collectives, which fail alike at all: leave sendrecv out");
+        return refuse("--kill-rank is for collectives, which fail on all ranks: leave sendrecv out");
     }
     o->call_count = kept;
     return true;

@@ -194,7 +194,8 @@ static pcclResult_t connect_enter(pcclComm_t *communicator, struct comm **c)
     if (rc == pcclSuccess && (*c)->params.derived.callers > 0) {
         api_leave(*c);
         return api_fail(pcclInvalidUsage, pcclCauseUsage, COMM_CONNECT,
-                        "members of another world created this one together: call pcclSplitCommunicator, or what made it, there again");
+                        "members of another world created this one together: "
+                        "call pcclSplitCommunicator, or the call that made it, there again");
     }
     return rc;
 }

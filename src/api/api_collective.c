@@ -168,7 +168,7 @@ static pcclResult_t check_lists(const struct call *k)
     }
     uint32_t own = k->member.rank;
     if (needed && k->kind == PLAN_ALL_TO_ALL && k->parts.counts[own] != k->out_parts.counts[own]) { /* else it would read beyond its part */
-        return bad(k, "recv_counts of this rank itself", k->out_parts.counts[own], "pass what send_counts says of it");
+        return bad(k, "recv_counts of this rank itself", k->out_parts.counts[own], "pass the same number as in send_counts");
     }
     if (needed && rooted && k->parts.counts[own] != k->count) {
         return bad(k, "count", k->count, "at the root it is counts[root]");
@@ -181,7 +181,9 @@ static const char *call_overlap_remedy(const struct call *k)
 {
     bool of_parts = plan_kind_pairs((uint8_t)k->kind) || k->kind == PLAN_ALL_GATHER;
     bool never = k->kind == PLAN_REDUCE_SCATTER || k->kind == PLAN_ALL_TO_ALL;
-    return never ? "pass buffers apart" : of_parts ? "only at the own part of it may it lie" : "pass the same buffer, or buffers apart";
+    return never      ? "pass buffers apart"
+           : of_parts ? "pass buffers apart, or its own part of the larger one"
+                      : "pass the same buffer, or buffers apart";
 }
 
 static pcclResult_t check_buffers(struct call *k)

@@ -198,7 +198,7 @@ static pcclResult_t params_take(const pcclCommCreateParamsEx_t *params, const ch
     for (size_t i = sizeof *out; i < params->size; i++) {
         if (bytes[i] != 0) {
             return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                            "byte %zu of params is set: this library does not know what for", i);
+                            "byte %zu of params is set: this library has no field there, set it to 0", i);
         }
     }
     memset(out, 0, sizeof *out);

@@ -25,34 +25,35 @@ struct api_row {
 static const struct api_row api_rows[] = {
     [RESULT_PENDING] = {pcclInternalError, pcclCauseInternal, "the call has not ended", "report this"},
     [RESULT_OK] = {pcclSuccess, pcclCauseNone, "", ""},
-    [RESULT_LOST] = {pcclRankConnectionLost, pcclCauseNone, "given up on all peers", "read the sizes, call again"},
+    [RESULT_LOST] = {pcclRankConnectionLost, pcclCauseNone, "failed on all peers",
+                     "read the world size again (pcclGetAttribute), then retry"},
     [RESULT_MISMATCH] = {pcclInvalidArgument, pcclCauseMismatch,
-                         "peers disagree in count, type, operator or quantisation", "make the calls equal"},
+                         "peers disagree in count, type, operator or quantisation", "make identical calls on all peers"},
     [RESULT_DIGEST] = {pcclInternalError, pcclCauseDigest, "peers computed different results", "stop, report this"},
-    [RESULT_NO_MEMORY] = {pcclInternalError, pcclCauseNoMemory, "no memory", "free some, or reduce out of place"},
+    [RESULT_NO_MEMORY] = {pcclInternalError, pcclCauseNoMemory, "no memory", "free some memory, or reduce out of place"},
     [RESULT_ARGUMENT] = {pcclInvalidArgument, pcclCauseUsage, "a peer could not make this call as it was given",
-                         "look at that peer's own error and fix its call; here nothing was changed"},
-    [RESULT_ALONE] = {pcclTooFewPeers, pcclCauseAlone, "alone in the peer group", "update the topology until somebody joins"},
-    [RESULT_GONE] = {pcclMasterConnectionFailed, pcclCauseNone, "not a member of the run any more", "connect again"},
-    [RESULT_GIVEN_UP] = {pcclRankConnectionLost, pcclCauseNone, "the world was given up before it began, at all of its peers",
+                         "read that peer's own error and fix its call; nothing was changed here"},
+    [RESULT_ALONE] = {pcclTooFewPeers, pcclCauseAlone, "alone in the peer group", "call pcclUpdateTopology until another peer joins"},
+    [RESULT_GONE] = {pcclMasterConnectionFailed, pcclCauseNone, "no longer a member of the run", "connect again"},
+    [RESULT_GIVEN_UP] = {pcclRankConnectionLost, pcclCauseNone, "creating the world failed on all of its peers",
                          "create it again"},
     [RESULT_OVER] = {pcclRankConnectionLost, pcclCauseNone, "the world has ended", "create it again"},
-    [RESULT_USAGE] = {pcclInvalidUsage, pcclCauseUsage, "not now", "fix the order of the calls"},
+    [RESULT_USAGE] = {pcclInvalidUsage, pcclCauseUsage, "not allowed now", "fix the order of the calls"},
     [RESULT_PENDING_OPS] = {pcclPendingAsyncOps, pcclCauseUsage, "an operation has not been awaited", "await it first"},
     [RESULT_TAG_IN_USE] = {pcclInvalidArgument, pcclCauseUsage, "the tag is in flight", "await it first, or use another tag"},
     [RESULT_FULL] = {pcclRankConnectionLost, pcclCauseUsage, "too many unfinished operations", "await some, call again"},
-    [RESULT_AHEAD] = {pcclInvalidUsage, pcclCauseUsage, "too far ahead of a peer that has not come to what ended early here",
-                      "let it make those calls; or update the topology, which begins anew"},
+    [RESULT_AHEAD] = {pcclInvalidUsage, pcclCauseUsage, "too far ahead of a peer that has not made the calls that ended early here",
+                      "let that peer make these calls, or call pcclUpdateTopology, which begins anew"},
     [RESULT_TAGS] = {pcclInvalidUsage, pcclCauseUsage, "a million different tags since the last update",
-                     "update the topology, which forgets those not in flight; or use tags again"},
-    [RESULT_SETUP] = {pcclMasterConnectionFailed, pcclCauseUsage, "this peer cannot start", "mend that, connect again"},
+                     "call pcclUpdateTopology, which forgets tags that are not in flight, or reuse tags"},
+    [RESULT_SETUP] = {pcclMasterConnectionFailed, pcclCauseUsage, "cannot start", "fix this, then connect again"},
     [RESULT_UNREACHABLE] = {pcclMasterConnectionFailed, pcclCauseMasterUnreachable, "the master cannot be reached",
-                            "check its address, connect again (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)"},
-    [RESULT_REFUSED] = {pcclMasterConnectionFailed, pcclCauseNone, "the master refused this peer", "mend that, connect again"},
+                            "check its address, then connect again (PCCL_OPTION_CONNECT_TIMEOUT_MS sets how long connect tries)"},
+    [RESULT_REFUSED] = {pcclMasterConnectionFailed, pcclCauseNone, "the master refused this peer", "fix this, then connect again"},
     [RESULT_NO_CANDIDATE] = {pcclNoSharedStateAvailable, pcclCauseNoCandidate, "no peer can provide the shared state",
                              "restart the run from a checkpoint"},
-    [RESULT_REVISION] = {pcclNoSharedStateAvailable, pcclCauseRevision, "nobody who may send is at the expected revision",
-                         "raise the revision by one per sync, call again"},
+    [RESULT_REVISION] = {pcclNoSharedStateAvailable, pcclCauseRevision, "no peer that may send has the expected revision",
+                         "raise the revision by one per synchronisation, then retry"},
     [RESULT_RETRY] = {pcclUpdateTopologyFailed, pcclCausePeerLost, "nothing changed", "call again"},
     [RESULT_POISONED] = {pcclInternalError, pcclCauseInternal, "an internal invariant failed", "stop, report this"},
 };
@@ -66,7 +67,7 @@ struct api_cause {
 static const struct api_cause api_causes[] = {
     {CAUSE_DEADLINE, pcclCauseDeadline, NULL},
     {CAUSE_CANCEL, pcclCauseCancelled, NULL},
-    {CAUSE_NO_MEMORY, pcclCauseNoMemory, "free some, connect again"},
+    {CAUSE_NO_MEMORY, pcclCauseNoMemory, "free some memory, then connect again"},
     {CAUSE_INTERNAL, pcclCauseInternal, NULL},
     {CAUSE_MISMATCH, pcclCauseMismatch, NULL},
     {CAUSE_ARGUMENT, pcclCauseUsage, NULL},
@@ -78,19 +79,19 @@ static const struct api_cause api_causes[] = {
     {CAUSE_NO_PROGRESS, pcclCauseNoProgress, NULL},
     {CAUSE_DIGEST, pcclCauseDigest, NULL},
     {CAUSE_BLOCKED, pcclCauseConflict, "make the same calls on all peers"},
-    {CAUSE_REVOKED, pcclCauseRevoked, "connect again, all of you"},
-    {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "report this, connect again"},
-    {CAUSE_KICK_KEYS, pcclCauseKicked, "make the entries equal, connect again"},
-    {CAUSE_KICK_REVISION, pcclCauseKicked, "raise the revision by one per sync, connect again"},
-    {CAUSE_KICK_STRATEGY, pcclCauseKicked, "choose strategies that go together, connect again"},
+    {CAUSE_REVOKED, pcclCauseRevoked, "connect again on all members"},
+    {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "report this, then connect again"},
+    {CAUSE_KICK_KEYS, pcclCauseKicked, "make the entries equal, then connect again"},
+    {CAUSE_KICK_REVISION, pcclCauseKicked, "raise the revision by one per synchronisation, then connect again"},
+    {CAUSE_KICK_STRATEGY, pcclCauseKicked, "choose compatible strategies, then connect again"},
     {CAUSE_KICK_NO_CANDIDATE, pcclCauseNoCandidate, NULL},
-    {CAUSE_KICK_UNREACHABLE, pcclCauseKicked, "let it and the others reach each other's ports, connect again"},
+    {CAUSE_KICK_UNREACHABLE, pcclCauseKicked, "make sure that it and the others reach each other's ports, then connect again"},
     {CAUSE_KICK_STALE, pcclCauseExcluded, NULL},
-    {CAUSE_KICK_FULL, pcclCauseKicked, "wait until others have left, connect again"},
+    {CAUSE_KICK_FULL, pcclCauseKicked, "wait until other peers have left, then connect again"},
     {CAUSE_KICK_VERSION, pcclCauseKicked, API_SAME_VERSION},
     {CAUSE_KICK_USED, pcclCauseNameUsed, "create it under another name"},
-    {CAUSE_KICK_NO_WORLD, pcclCauseNoWorld, "connect again when one has begun"},
-    {CAUSE_KICK_TAKEN, pcclCauseKicked, "use another rank or name, connect again"},
+    {CAUSE_KICK_NO_WORLD, pcclCauseNoWorld, "connect again when such a world has begun"},
+    {CAUSE_KICK_TAKEN, pcclCauseKicked, "use another rank or name, then connect again"},
 };
 
 static const struct api_cause *api_cause_find(uint8_t wire)
@@ -186,14 +187,15 @@ static const char *api_reach_remedy(const struct session_outcome *o)
 {
     switch ((enum dial_met)o->met) {
     case DIAL_MET_NOBODY:
-        return "is ccoip_master running there? (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
+        return "is ccoip_master running there? (PCCL_OPTION_CONNECT_TIMEOUT_MS sets how long connect tries)";
     case DIAL_MET_SILENCE:
         return "is the address right, and does no firewall on the way drop TCP to that port? "
-               "(PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
+               "(PCCL_OPTION_CONNECT_TIMEOUT_MS sets how long connect tries)";
     case DIAL_MET_STRANGER:
-        return "what listens there does not talk like a running ccoip_master: check the address and the port";
+        return "the program that listens there is not a running ccoip_master: check the address and the port";
     case DIAL_MET_WANT:
-        return "this process has no descriptor or no memory left for a connection: free some, connect again";
+        return "this process has no file descriptor or no memory left for a connection: "
+               "close files or raise `ulimit -n`, then connect again";
     case DIAL_MET_FOREIGN:
     case DIAL_MET_OTHER:
         break;
@@ -220,10 +222,10 @@ static const char *api_remedy(const struct session_outcome *o, const char *phase
         return api_reach_remedy(o);
     }
     if (o->result == RESULT_NO_MEMORY && o->left) {
-        return "free some, connect again";
+        return "free some memory, then connect again";
     }
     if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {
-        return "free some, call again";
+        return "free some memory, then retry";
     }
     return api_rows[o->over ? RESULT_OVER : o->result].remedy;
 }

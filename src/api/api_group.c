@@ -91,7 +91,7 @@ static pcclResult_t own_copy(const struct api_own_message *from, const struct ap
 {
     if (from->count != to->count || from->datatype != to->datatype) {
         return api_fail(pcclInvalidArgument, pcclCauseMismatch, "send",
-                        "to oneself, tag %" PRIu64 ": %zu elements of type %d are sent, %zu of type %d received: make the calls equal",
+                        "to oneself, tag %" PRIu64 ": %zu elements of type %d are sent, %zu of type %d received: make both equal",
                         from->tag, from->count, (int)from->datatype, to->count, (int)to->datatype);
     }
     if (from->count > 0) {

@@ -55,7 +55,7 @@ pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collec
     struct comm *c;
     struct op_params p;
     if (plan_out == NULL) {
-        return api_null(phase, "plan_out", "pass where the plan is to be told");
+        return api_null(phase, "plan_out", "pass where to store the plan");
     }
     pcclResult_t rc = plan_params(phase, collective, count, datatype, &p);
     rc = rc == pcclSuccess ? plan_enter(communicator, phase, &p, op, &c) : rc;
@@ -78,7 +78,7 @@ pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCollective_t co
     struct op_params p;
     size_t found = 0;
     if (count_out == NULL || (plans_out == NULL && capacity > 0)) {
-        return api_null(phase, count_out == NULL ? "count_out" : "plans_out", "pass where the plans are to be told");
+        return api_null(phase, count_out == NULL ? "count_out" : "plans_out", "pass where to store the plans");
     }
     pcclResult_t rc = plan_params(phase, collective, count, datatype, &p);
     rc = rc == pcclSuccess ? plan_enter(communicator, phase, &p, op, &c) : rc;

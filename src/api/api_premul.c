@@ -15,7 +15,7 @@ pcclResult_t pcclRedOpCreatePreMulSum(pcclRedOp_t *op_out, const void *factor, p
     struct comm *c;
     uint32_t number;
     if (op_out == NULL || factor == NULL) {
-        return api_null(phase, op_out == NULL ? "op_out" : "factor", op_out == NULL ? "pass where the operator is to be stored"
+        return api_null(phase, op_out == NULL ? "op_out" : "factor", op_out == NULL ? "pass where to store the operator"
                                                                                      : "point to a number of that type");
     }
     if (!redop_for(REDOP_PREMUL, (enum dtype)datatype)) {

@@ -202,7 +202,8 @@ static pcclResult_t repeat_decide(struct repeat *r, bool *done)
     size_t lost = 0, first = 0;
     if (r->all[MARK_ALL_AGAIN] != 0 && r->all[MARK_LOST_AGAIN] != 0) {
         return api_fail(pcclInvalidArgument, pcclCauseMismatch, "repeat group",
-                        "params->all_again is %s here and not so at another member: pass the same at all", r->params.all_again ? "true" : "false");
+                        "params->all_again is %s here but not on another member: pass the same value on all members",
+                        r->params.all_again ? "true" : "false");
     }
     for (size_t i = 0; i < r->count; i++) {
         if (r->all[MARKS + i] > WORD_LOST) {
@@ -215,7 +216,7 @@ static pcclResult_t repeat_decide(struct repeat *r, bool *done)
     *done = lost == 0;
     if (!*done && r->all[MARK_LATE] != 0) {
         return api_fail(pcclRankConnectionLost, pcclCauseDeadline, "repeat group",
-                        "%zu of %zu operations were lost, the first is %zu, and params->timeout_ms of a member is over: call again, or allow more",
+                        "%zu of %zu operations were lost, the first is %zu, and params->timeout_ms of a member has passed: retry, or allow more time",
                         lost, r->count, first);
     }
     if (!*done && r->all[MARK_FEW] != 0) {

@@ -65,7 +65,7 @@ static pcclResult_t params_check(const char *phase, const pcclDeriveParams_t *gi
     for (size_t i = sizeof *out; i < given->size && i < 4096; i++) {
         if (bytes[i] != 0) {
             return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                            "byte %zu of params is set: this library does not know what for", i);
+                            "byte %zu of params is set: this library has no field there, set it to 0", i);
         }
     }
     memcpy(out, given, sizeof *out);
@@ -136,8 +136,8 @@ static pcclResult_t create(struct derive *d, struct comm *parent, uint32_t calle
     bool member = !comm_idle(parent); /* then there is nothing to connect again: the child is dropped */
     pthread_mutex_unlock(&parent->lock);
     const char *hint = !member                                                  ? NULL
-                       : o.result == RESULT_UNREACHABLE                         ? "this communicator is as it was: call again when the master answers"
-                       : o.result == RESULT_REFUSED || o.result == RESULT_SETUP ? "this communicator is as it was: mend that, call again"
+                       : o.result == RESULT_UNREACHABLE                         ? "this communicator is unchanged: retry when the master answers"
+                       : o.result == RESULT_REFUSED || o.result == RESULT_SETUP ? "this communicator is unchanged: fix this, then retry"
                                                                                 : NULL;
     pcclResult_t rc = api_outcome_hint(&o, d->phase, 0, hint);
     if (hint != NULL && o.result != RESULT_SETUP) {
@@ -295,7 +295,7 @@ static pcclResult_t list_check(const struct derive *d, const uint64_t *peers, si
 {
     if (place_in(d, peers, count) == count) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, d->phase,
-                        "the list of %zu peers lacks this one: call it at the listed ones only (pcclGetSelf tells the id)", count);
+                        "the list of %zu peers lacks this one: call it on the listed peers only (pcclGetSelf tells the id)", count);
     }
     return pcclSuccess;
 }
@@ -312,7 +312,7 @@ static pcclResult_t list_take(struct derive *d, struct comm *parent, const uint6
         if (p->callers[i] == 0 || (i > 0 && p->callers[i] == p->callers[i - 1])) {
             return api_fail(pcclInvalidArgument, pcclCauseUsage, d->phase, "the list names peer %" PRIu32 ".%" PRIu32 "%s",
                             (uint32_t)(p->callers[i] >> 32), (uint32_t)p->callers[i],
-                            p->callers[i] == 0 ? ", which is none: pass ids as pcclGetMembers tells them" : " twice: pass each once");
+                            p->callers[i] == 0 ? ", which is no peer: pass ids that pcclGetMembers returns" : " twice: pass each once");
         }
         digest_add(&list, p->callers[i]);
     }

@@ -88,7 +88,8 @@ static pcclResult_t exchange(struct comm *c, const struct session_info *info, co
                                  .lacking = all == NULL}; /* without memory it takes its turn all the same, and fails at all */
     comm_reduce(c, &launch, &o);
     pcclResult_t rc = all != NULL ? api_outcome(&o, "create window", 0)
-                                  : api_fail(pcclInternalError, pcclCauseNoMemory, "create window", "no memory to hear of the others' windows");
+                                  : api_fail(pcclInternalError, pcclCauseNoMemory, "create window",
+                                             "no memory for the description of the others' windows");
     if (rc == pcclSuccess) {
         reader_init(&r, all, (size_t)world * WINDOW_MEMBER_BYTES);
         for (uint32_t i = 0; i < world && rc == pcclSuccess; i++) {

@@ -190,7 +190,7 @@ static void client_want_descriptor(struct server *s)
         server_run(s, NULL);
         return;
     }
-    log_line(LOG_WARN, "no descriptor left: accepting rests");
+    log_line(LOG_WARN, "no descriptor left: new connections wait");
     s->accept_at = clock_now_ns() + SERVER_ACCEPT_NS;
     loop_change(&s->loop, &s->listener, 0);
 }

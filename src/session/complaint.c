@@ -37,7 +37,7 @@ static void tell_link(struct session *s, const struct peer *p, struct outbox *ou
 void complaint_spare(struct session *s, const struct peer *p, struct outbox *out)
 {
     tell(s, &(struct msg_suspect){.target = SUSPECT_LINK, .cause = CAUSE_LINK_LOST, .peer = p->id},
-         "a link that the view does without closed", out);
+         "a link that the view does not use closed", out);
 }
 
 static void tell_op(struct session *s, const struct op *op, struct outbox *out)
@@ -52,7 +52,8 @@ static void tell_behind(struct session *s, struct outbox *out)
     uint8_t cause = s->behind_asked.cause;
     if (cause != CAUSE_NONE) {
         tell(s, &(struct msg_suspect){.target = SUSPECT_OPERATION, .cause = cause, .name.space = SPACE_ORDERED},
-             cause == CAUSE_NO_PROGRESS ? "other members have not come to what ended early here" : "given up while members behind it had not come",
+             cause == CAUSE_NO_PROGRESS ? "other members have not made the calls that ended early here"
+                                        : "aborted while members behind it had not made their calls",
              out);
     }
 }

@@ -135,7 +135,7 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
     } else {
         say_params(&t, &clash->params[i], pair && !c->launch.receives);
         say_way(&t, &clash->params[i], way);
-        say(&t, way ? ": set PCCL_ALGO alike" : "");
+        say(&t, way ? ": set the same PCCL_ALGO on all peers" : "");
     }
 }
 

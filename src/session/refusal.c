@@ -180,7 +180,7 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
     } else if (refusal_allowed(s, op)) {
         refusal_send(s, op, cause, s->id, out);
     } else if (op->phase == OP_HOLDING && op->refused == 0 && !s->frozen) {
-        complaint_op(s, op, (enum cause)cause, 0, "given up by the program after it was complete here", out);
+        complaint_op(s, op, (enum cause)cause, 0, "aborted by the program after it was complete here", out);
     }
 }
 

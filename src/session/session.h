@@ -96,7 +96,7 @@ enum session_result {
     RESULT_UNREACHABLE,  /* connect: MasterConnectionFailed */
     RESULT_REFUSED,      /* connect: MasterConnectionFailed; the master is there and does not want this peer */
     RESULT_NO_CANDIDATE, /* NoSharedStateAvailable */
-    RESULT_REVISION,     /* NoSharedStateAvailable: nobody who may send is at the expected revision; nothing changed */
+    RESULT_REVISION,     /* NoSharedStateAvailable: no peer that may send has the expected revision; nothing changed */
     RESULT_RETRY,        /* update, optimise: call again at once */
     RESULT_POISONED,     /* InternalError */
 };

@@ -44,7 +44,7 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
     char missing[128];
     say(&t, "waits ");
     if (strcmp(w->phase, "formation") == 0 && w->peer != 0) {
-        say(&t, "for peer " ID_FORMAT " to call what creates this world, too", ID_PARTS(w->peer));
+        say(&t, "for peer " ID_FORMAT " to make the call that creates this world", ID_PARTS(w->peer));
         return;
     }
     if (strcmp(w->phase, "formation") == 0) {

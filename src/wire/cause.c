@@ -20,7 +20,7 @@ const char *cause_text(uint8_t cause)
     case CAUSE_ARGUMENT:
         return "a peer could not make the call as it was given";
     case CAUSE_OLD_VIEW:
-        return "it was called for members of whom one is lost";
+        return "it was called for members of which one is lost";
     case CAUSE_PEER_LOST:
         return "a peer died";
     case CAUSE_PEER_LEFT:
@@ -44,7 +44,7 @@ const char *cause_text(uint8_t cause)
     case CAUSE_KICK_REVISION:
         return "its shared state's revision is too high";
     case CAUSE_KICK_STRATEGY:
-        return "it would have had to receive against its strategy";
+        return "its strategy forbids it to receive the elected state";
     case CAUSE_KICK_NO_CANDIDATE:
         return "no peer can provide the shared state";
     case CAUSE_KICK_UNREACHABLE:
@@ -58,7 +58,7 @@ const char *cause_text(uint8_t cause)
     case CAUSE_KICK_TAKEN:
         return "another peer has that rank or name";
     case CAUSE_KICK_USED:
-        return "the name was for one world, which has been created";
+        return "the name was for one world only, which has been created";
     case CAUSE_KICK_NO_WORLD:
         return "there is no such world to join";
     }

@@ -185,7 +185,7 @@ void member_reclaim(struct world *w, struct member *mb, uint32_t conn)
         w->admit.again = w->admit.phase == ADMIT_LINKING || w->admit.phase == ADMIT_READY; /* it has let go of its links */
         w->changed = true;
     } else if (mb->known_view != 0) {
-        member_exclude(w, mb, CAUSE_KICK_PROTOCOL, "claims a rank that it has been told is its own");
+        member_exclude(w, mb, CAUSE_KICK_PROTOCOL, "claims a rank although the master has confirmed it before");
     } else {
         resume_replay(w, mb, &(struct msg_register){0});
     }

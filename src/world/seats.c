@@ -51,7 +51,7 @@ static void tell(struct world *w, uint32_t conn)
 static void give_up(struct world *w)
 {
     struct action *a = NULL;
-    admit_stop(w, "given up");
+    admit_stop(w, "its world is not created");
     for (uint32_t i = 0; i < w->member_room; i++) {
         if (w->members[i].phase == MEMBER_PENDING) {
             if (a == NULL) {
@@ -64,10 +64,10 @@ static void give_up(struct world *w)
     for (uint32_t i = 0; i < w->member_room; i++) {
         struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_PENDING) {
-            snprintf(mb->gone_text, sizeof mb->gone_text, "its world was given up: %.120s", w->form.text);
+            snprintf(mb->gone_text, sizeof mb->gone_text, "its world was not created: %.120s", w->form.text);
             common_close(w->common, mb->conn);
             mb->conn = SLOT_NONE;
-            roll_move(w, mb, MEMBER_GONE, 0, "told that its world was given up");
+            roll_move(w, mb, MEMBER_GONE, 0, "its world was not created");
         }
     }
     w->form.given_up = w->common->now;

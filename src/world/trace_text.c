@@ -60,7 +60,7 @@ void world_trace_text(const struct world *w, const struct action *a, char *out, 
     }
     if (a->slot >> 16 == PHASE_FORMATION) {
         bool given_up = (a->slot & 0xFF) == FORM_GIVEN_UP;
-        snprintf(out, size, "%s%s %s", the, given_up ? " was given up:" : ":", why);
+        snprintf(out, size, "%s%s %s", the, given_up ? " was not created:" : ":", why);
         return;
     }
     if (a->slot >> 16 != PHASE_MEMBER) {

@@ -258,7 +258,7 @@ void world_end(struct world *w)
     record_persist(o, head.number);
     together_leave(w);
     parent_ends(w);
-    world_tell(w, "ended: nobody is left");
+    world_tell(w, "ended: no member is left");
 }
 
 /* ---- M7: silence of a master that stood still is nobody's ------------------------------------------------------------ */

@@ -135,7 +135,7 @@ TEST(what_takes_too_long_is_given_up)
 {
     struct program p;
     EXPECT_EQ(bench_run(&p, "bench -b 64M -e 64M --iters 1000000 -T 1"), 1);
-    EXPECT(strstr(p.err_text, "pccl bench: all_reduce of 67108864 B has not ended at rank 0 in 1 s (-T): given up") != NULL);
+    EXPECT(strstr(p.err_text, "pccl bench: all_reduce of 67108864 B has not ended at rank 0 in 1 s (-T): aborted") != NULL);
 }
 
 TEST(cost_model_is_explained) /* the algorithm taken is the one that is measured, with the same prediction */

@@ -177,7 +177,7 @@ TEST(connect_that_may_not_be_made_now_names_the_call_in_the_way)
     struct cluster c;
     cluster_start(&c, 1, NULL, 1);
     EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclInvalidUsage);
-    EXPECT_STR(pcclGetLastError(), "connect: not now: already connected: pcclLeave comes first: fix the order of the calls");
+    EXPECT_STR(pcclGetLastError(), "connect: not allowed now: already connected: pcclLeave comes first: fix the order of the calls");
     EXPECT_EQ(last_error().cause, pcclCauseUsage);
     cluster_stop(&c);
 }

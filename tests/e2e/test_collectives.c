@@ -205,7 +205,7 @@ static void make_mistakes(struct cluster_peer *p, void *context)
         {"other counts", "other counts"},
         {"this peer has all-reduce of 4 u32, and; rank ", "this peer has all-reduce of 4 u32, or; rank 1 (peer "},
         {"reduce: op is 0 (sum) of f8e4m3: numbers of 8 bits travel as bytes", "could not make this call"},
-        {"all-to-all: recv_counts of this rank itself is 2: pass what send_counts says of it", "could not make this call"},
+        {"all-to-all: recv_counts of this rank itself is 2: pass the same number as in send_counts", "could not make this call"},
         {"this peer has all-gather of 4 f32; rank ", "this peer has broadcast of 4 f32, root "},
     };
     pcclPeerInfo_t self;

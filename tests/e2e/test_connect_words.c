@@ -106,7 +106,7 @@ TEST(a_listener_that_says_nothing_is_told_from_a_master)
     struct sockaddr_in at;
     int fd = listener(8, &at);
     fails_to_connect(&at, 300);
-    EXPECT(says("does not talk like a running ccoip_master"));
+    EXPECT(says("is not a running ccoip_master"));
     close(fd);
 }
 
@@ -132,7 +132,7 @@ TEST(a_web_server_at_the_address_is_told_from_a_master)
     int fd = listener(8, &at);
     EXPECT_EQ(pthread_create(&thread, NULL, web_server, &fd), 0);
     fails_to_connect(&at, 300);
-    EXPECT(says("bytes that are no message") && says("does not talk like a running ccoip_master"));
+    EXPECT(says("bytes that are no message") && says("is not a running ccoip_master"));
     shutdown(fd, SHUT_RDWR);
     pthread_join(thread, NULL);
     close(fd);

@@ -160,7 +160,7 @@ TEST(a_rank_that_does_not_come_in_time_is_named_to_all)
         EXPECT_EQ(all[i].result, pcclRankConnectionLost);
         EXPECT_EQ(all[i].error.cause, pcclCauseDeadline);
         EXPECT_EQ(all[i].error.error_class, pcclClassRejoin);
-        EXPECT_STR(all[i].error.text, "connect: the world was given up before it began, at all of its peers: these ranks have not come in "
+        EXPECT_STR(all[i].error.text, "connect: creating the world failed on all of its peers: these ranks have not come in "
                                       "time: 2: create it again");
     }
     EXPECT_EQ(pcclUpdateTopology(c.peer[0].comm), pcclInvalidUsage); /* it may be connected again */
@@ -182,7 +182,7 @@ TEST(ranks_that_disagree_in_the_size_are_told_both)
         EXPECT_EQ(all[i].result, pcclInvalidArgument);
         EXPECT_EQ(all[i].error.error_class, pcclClassFix);
         EXPECT(strstr(all[i].error.text, "4 and") != NULL || strstr(all[i].error.text, "4 ranks") != NULL);
-        EXPECT(strstr(all[i].error.text, "make the calls equal") != NULL);
+        EXPECT(strstr(all[i].error.text, "make identical calls on all peers") != NULL);
     }
     cluster_stop(&c);
 }
@@ -401,6 +401,6 @@ TEST(a_world_that_is_not_there_is_not_joined)
     EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
     EXPECT_EQ(pcclGetLastErrorInfo(&error), pcclSuccess);
     EXPECT(error.cause == pcclCauseNoWorld && error.error_class == pcclClassRejoin);
-    EXPECT(strstr(error.text, "no world of that name has members: connect again when one has begun") != NULL);
+    EXPECT(strstr(error.text, "no world of that name has members: connect again when such a world has begun") != NULL);
     cluster_stop(&c);
 }

@@ -258,7 +258,7 @@ TEST(a_vote_and_an_admission_name_a_peer_that_has_not_called) /* "waits for the 
     EXPECT_EQ(pcclLeave(newcomer.comm), pcclInvalidUsage); /* not a member yet */
     EXPECT_STR(pcclGetLastError(), "leave: pcclConnect has not returned");
     EXPECT_EQ(pcclConnect(newcomer.comm), pcclInvalidUsage);
-    EXPECT_STR(pcclGetLastError(), "connect: not now: pcclConnect is under way in another thread: fix the order of the calls");
+    EXPECT_STR(pcclGetLastError(), "connect: not allowed now: pcclConnect is under way in another thread: fix the order of the calls");
     EXPECT_EQ(pcclDestroyCommunicator(newcomer.comm), pcclSuccess);
     c.peer[2].comm = NULL;
     pthread_join(newcomer.thread, NULL);

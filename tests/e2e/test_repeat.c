@@ -283,7 +283,7 @@ TEST(too_few_that_are_left_and_a_time_that_is_over_stop_it_for_all_alike) /* one
 {
     leave((struct leaving){.in_place = true, .params.fewest_members = 4, .want = pcclTooFewPeers, .text = "3 members are left"});
     leave((struct leaving){.in_place = true, .params.fewest_members = 3});
-    leave((struct leaving){.in_place = true, .params.timeout_ms = 1, .want = pcclRankConnectionLost, .text = "timeout_ms of a member is over"});
+    leave((struct leaving){.in_place = true, .params.timeout_ms = 1, .want = pcclRankConnectionLost, .text = "timeout_ms of a member has passed"});
 }
 
 static pcclResult_t launch_then_leave(const pcclComm_t *comm, size_t index, uint32_t attempt, pcclAsyncOp_t *op, void *user)

@@ -61,7 +61,7 @@ static void expect_ends(const struct end *end)
         EXPECT_EQ(end[i].error.cause, pcclCauseRevoked);
         EXPECT_EQ(end[i].error.error_class, pcclClassRejoin);
         EXPECT_EQ(end[i].error.peer, end[1].own_id);
-        bool said = strstr(end[i].error.text, "it revoked the world") != NULL && strstr(end[i].error.text, ": connect again, all of you") != NULL;
+        bool said = strstr(end[i].error.text, "it revoked the world") != NULL && strstr(end[i].error.text, ": connect again on all members") != NULL;
         EXPECT(said);
         if (!said) {
             printf("# peer %d: %s\n", i, end[i].error.text);

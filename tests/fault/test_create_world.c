@@ -68,7 +68,7 @@ static void reduce_until_over(struct peer *self, const void *argument, struct re
         (void)pcclGetLastErrorInfo(&error);
     } while (reply->result == (int)pcclSuccess);
     reply->value[1] = error.error_class;
-    PEER_EXPECT(self, strstr(error.text, "call again") == NULL);
+    PEER_EXPECT(self, strstr(error.text, "then retry") == NULL);
     reply->value[2] = (int64_t)error.peer;
 }
 

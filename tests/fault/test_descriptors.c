@@ -154,7 +154,7 @@ static void connect_with_each(struct peer *self, const void *argument, struct re
     reply->result = pcclSuccess;
 }
 
-TEST(a_connect_that_lacks_descriptors_names_the_limit_wherever_it_fails) /* "no memory or no descriptors: mend that" */
+TEST(a_connect_that_lacks_descriptors_names_the_limit_wherever_it_fails) /* it said "no memory or no descriptors" */
 {
     struct processes all;
     struct processes_options o = {.count = 1, .failures = &test_failures, .pool = 1};

@@ -50,9 +50,9 @@ static void kicked(enum difference difference, const char *what)
     EXPECT_EQ(reply[2].result, pcclSuccess);
     EXPECT_EQ(reply[ODD].result, pcclMasterConnectionFailed);
     EXPECT_EQ(reply[ODD].cause, pcclCauseKicked);
-    snprintf(want, sizeof want, "sync: not a member of the run any more: its shared state has other entries than the elected one: %s", what);
-    const char *remedy = strstr(reply[ODD].text, ": make the entries equal, connect again"); /* how long it took may stand between */
-    EXPECT(strstr(reply[ODD].text, want) == reply[ODD].text && remedy != NULL && strlen(remedy) == strlen(": make the entries equal, connect again"));
+    snprintf(want, sizeof want, "sync: no longer a member of the run: its shared state has other entries than the elected one: %s", what);
+    const char *remedy = strstr(reply[ODD].text, ": make the entries equal, then connect again"); /* how long it took may stand between */
+    EXPECT(strstr(reply[ODD].text, want) == reply[ODD].text && remedy != NULL && strlen(remedy) == strlen(": make the entries equal, then connect again"));
     processes_stop(&all);
     snprintf(id, sizeof id, "peer %llu.%llu (127.0.0.1:", (unsigned long long)odd.value[6] >> 32,
              (unsigned long long)odd.value[6] & 0xFFFFFFFF);

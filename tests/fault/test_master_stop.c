@@ -52,7 +52,7 @@ TEST(a_split_while_the_master_stands_still_ends_in_its_time_and_is_called_again)
             EXPECT_EQ(reply[i].result, pcclMasterConnectionFailed);
             EXPECT_EQ(reply[i].cause, pcclCauseMasterUnreachable);
             EXPECT_EQ(reply[i].value[0], pcclClassRetry);
-            EXPECT(strstr(reply[i].text, "call again when the master answers") != NULL);
+            EXPECT(strstr(reply[i].text, "retry when the master answers") != NULL);
         }
     }
     EXPECT(least < 1000); /* and not one second more, in which the child is said goodbye to */

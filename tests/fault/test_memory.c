@@ -224,12 +224,12 @@ static void sync_without_memory(struct peer *self, const void *argument, struct 
     }
     EXPECT_EQ(info.error_class, pcclClassRejoin);
     EXPECT_EQ(info.cause, pcclCauseNoMemory);
-    EXPECT(strstr(info.text, "no memory to stage the shared state: free some, connect again") != NULL);
+    EXPECT(strstr(info.text, "no memory to stage the shared state: free some memory, then connect again") != NULL);
     EXPECT_EQ(pcclBarrier(self->comm, NULL), pcclMasterConnectionFailed);
     EXPECT_EQ(pcclGetLastErrorInfo(&next), pcclSuccess);
     EXPECT_EQ(next.error_class, pcclClassRejoin);
     EXPECT_EQ(next.cause, pcclCauseNoMemory);
-    EXPECT(strstr(next.text, "no memory to stage the shared state: free some, connect again") != NULL);
+    EXPECT(strstr(next.text, "no memory to stage the shared state: free some memory, then connect again") != NULL);
 }
 
 TEST(a_member_that_leaves_for_lack_of_memory_is_told_to_connect_again) /* the class was Stop, then the cause Excluded */

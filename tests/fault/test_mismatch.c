@@ -28,7 +28,7 @@ static void reduce_own_count(struct peer *self, const void *argument, struct rep
     reply->value[1] = (int64_t)info.peer;
 }
 
-/* "this peer has all-reduce of 4 f32, sum; rank 2 (peer 1.3 at ...) has all-reduce of 5 f32, sum: make the calls equal", and that peer in the info. */
+/* "this peer has all-reduce of 4 f32, sum; rank 2 (peer 1.3 at ...) has all-reduce of 5 f32, sum: make identical calls on all peers", and that peer in the info. */
 static void expect_told(const struct reply *r, size_t own, int64_t other, size_t others)
 {
     char start[80], end[80], id[40];

@@ -84,7 +84,7 @@ TEST(a_stopped_peer_outside_of_operations_is_excluded_from_a_vote)
     for (int i = 0; i < 2; i++) { /* every call says why, not only the first */
         EXPECT_EQ(late.result, pcclMasterConnectionFailed);
         /* By the master's FENCE, its answer to an id that it has forgotten, or a peer that knows a newer view: what is heard first. */
-        EXPECT(strstr(late.text, "any more: ") != NULL && strstr(late.text, "any more: connect again") == NULL);
+        EXPECT(strstr(late.text, "of the run: ") != NULL && strstr(late.text, "of the run: connect again") == NULL);
         late = process_do(&all, 2, peer_update, NULL, 0);
     }
     processes_stop(&all);

@@ -82,55 +82,55 @@ TEST(texts_say_the_cause_and_the_remedy_once) /* "no memory: no memory ...: redu
     const struct told all[] = {
         /* out of memory: at the peer itself, at the others, in other calls */
         {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .culprit = epoch + 1}, "reduce", 7,
-         "reduce tag 7: no memory, peer 1.1: free some, or reduce out of place"},
+         "reduce tag 7: no memory, peer 1.1: free some memory, or reduce out of place"},
         {{.result = RESULT_LOST, .cause = CAUSE_NO_MEMORY, .culprit = epoch + 1}, "reduce", 7,
-         "reduce tag 7: given up on all peers: a peer has no memory for it, peer 1.1: read the sizes, call again"},
+         "reduce tag 7: failed on all peers: a peer has no memory for it, peer 1.1: read the world size again (pcclGetAttribute), then retry"},
         {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .text = "no memory for the operation"}, "all-gather", 0,
-         "all-gather: no memory for the operation: free some, call again"},
+         "all-gather: no memory for the operation: free some memory, then retry"},
         {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .left = true, .text = "no memory for what was refused"}, "reduce", 7,
-         "reduce tag 7: no memory for what was refused: free some, connect again"},
+         "reduce tag 7: no memory for what was refused: free some memory, then connect again"},
         {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .left = true, .text = "no memory to stage the shared state"}, "sync", 0,
-         "sync: no memory to stage the shared state: free some, connect again"},
+         "sync: no memory to stage the shared state: free some memory, then connect again"},
         {{.result = RESULT_GONE, .cause = CAUSE_NO_MEMORY, .text = "no memory to stage the shared state"}, "update", 0,
-         "update: not a member of the run any more: no memory to stage the shared state: free some, connect again"},
+         "update: no longer a member of the run: no memory to stage the shared state: free some memory, then connect again"},
         {{.result = RESULT_NO_MEMORY, .left = true, .text = "no memory for the session"}, "connect", 0,
-         "connect: no memory for the session: free some, connect again"},
+         "connect: no memory for the session: free some memory, then connect again"},
         /* a failed executor */
         {{.result = RESULT_POISONED, .cause = CAUSE_INTERNAL, .culprit = epoch + 1}, "reduce", 7,
          "reduce tag 7: an internal invariant failed, peer 1.1: stop, report this"},
         /* cancelled, past its deadline */
         {{.result = RESULT_LOST, .cause = CAUSE_CANCEL, .culprit = epoch + THREE}, "reduce", 7,
-         "reduce tag 7: given up on all peers: cancelled, peer 1.3: read the sizes, call again"},
+         "reduce tag 7: failed on all peers: cancelled, peer 1.3: read the world size again (pcclGetAttribute), then retry"},
         {{.result = RESULT_LOST, .cause = CAUSE_DEADLINE, .culprit = epoch + THREE}, "reduce", 7,
-         "reduce tag 7: given up on all peers: its deadline passed, peer 1.3: read the sizes, call again"},
+         "reduce tag 7: failed on all peers: its deadline passed, peer 1.3: read the world size again (pcclGetAttribute), then retry"},
         /* excluded: told by the master, or learnt without a word */
         {{.result = RESULT_GONE, .cause = CAUSE_PEER_SILENT, .text = "no sign of life for 10.0 s"}, "update", 0,
-         "update: not a member of the run any more: no sign of life for 10.0 s: connect again"},
+         "update: no longer a member of the run: no sign of life for 10.0 s: connect again"},
         {{.result = RESULT_GONE, .cause = CAUSE_KICK_STALE}, "update", 0,
-         "update: not a member of the run any more: the others went on without it: connect again"},
+         "update: no longer a member of the run: the others went on without it: connect again"},
         {{.result = RESULT_GONE, .cause = CAUSE_KICK_STALE, .text = "this id is not, or no longer, part of the run"}, "reduce", 7,
-         "reduce tag 7: not a member of the run any more: this id is not, or no longer, part of the run: connect again"},
+         "reduce tag 7: no longer a member of the run: this id is not, or no longer, part of the run: connect again"},
         /* left, by itself or with the master gone */
         {{.result = RESULT_GONE, .cause = CAUSE_PEER_LEFT}, "update", 0,
-         "update: not a member of the run any more: connect again"},
+         "update: no longer a member of the run: connect again"},
         /* kicked for what can be mended */
         {{.result = RESULT_GONE, .cause = CAUSE_KICK_KEYS}, "sync", 0,
-         "sync: not a member of the run any more: its shared state has other entries: make the entries equal, connect again"},
+         "sync: no longer a member of the run: its shared state has other entries: make the entries equal, then connect again"},
         {{.result = RESULT_GONE, .cause = CAUSE_KICK_REVISION}, "sync", 0,
-         "sync: not a member of the run any more: its shared state's revision is too high: raise the revision by one per sync, "
+         "sync: no longer a member of the run: its shared state's revision is too high: raise the revision by one per synchronisation, then "
          "connect again"},
         {{.result = RESULT_GONE, .cause = CAUSE_KICK_STRATEGY}, "sync", 0,
-         "sync: not a member of the run any more: it would have had to receive against its strategy: choose strategies that go "
-         "together, connect again"},
+         "sync: no longer a member of the run: its strategy forbids it to receive the elected state: choose compatible "
+         "strategies, then connect again"},
         /* not now: what stands in the way comes from the session */
         {{.result = RESULT_USAGE, .text = "pcclUpdateTopology is under way in another thread"}, "launch", 7,
-         "launch tag 7: not now: pcclUpdateTopology is under way in another thread: fix the order of the calls"},
+         "launch tag 7: not allowed now: pcclUpdateTopology is under way in another thread: fix the order of the calls"},
         /* refused at the door */
         {{.result = RESULT_REFUSED, .cause = CAUSE_KICK_FULL, .text = "127.0.0.1:48148: the run is full"}, "connect", 0,
-         "connect: the master refused this peer: 127.0.0.1:48148: the run is full: wait until others have left, connect again"},
+         "connect: the master refused this peer: 127.0.0.1:48148: the run is full: wait until other peers have left, then connect again"},
         {{.result = RESULT_REFUSED, .cause = CAUSE_KICK_UNREACHABLE, .text = "did not link with the others in time"}, "connect", 0,
-         "connect: the master refused this peer: did not link with the others in time: let it and the others reach each other's "
-         "ports, connect again"},
+         "connect: the master refused this peer: did not link with the others in time: make sure that it and "
+         "the others reach each other's ports, then connect again"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         EXPECT(api_outcome(&all[i].outcome, all[i].phase, all[i].tag) != pcclSuccess);
@@ -145,8 +145,8 @@ TEST(an_error_names_rank_and_address_of_the_culprit) /* an id that only this wor
                                 .named = {.id = epoch + THREE, .ranked = 1 + 2, .address = address}};
     pcclErrorInfo_t info;
     EXPECT_EQ(api_outcome(&o, "reduce", 7), pcclRankConnectionLost);
-    EXPECT_STR(pcclGetLastError(), "reduce tag 7: given up on all peers: its deadline passed, rank 2 (peer 1.3 at 10.0.0.3:48150): "
-                                   "read the sizes, call again");
+    EXPECT_STR(pcclGetLastError(), "reduce tag 7: failed on all peers: its deadline passed, rank 2 (peer 1.3 at 10.0.0.3:48150): "
+                                   "read the world size again (pcclGetAttribute), then retry");
     EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
     EXPECT(info.peer == epoch + THREE && info.rank == 2);
     EXPECT_STR(info.address, "10.0.0.3:48150");
@@ -194,14 +194,14 @@ TEST(a_world_made_by_a_split_is_made_again_by_a_split) /* "create it again": pcc
     }
     struct session_outcome lost = {.result = RESULT_LOST, .cause = CAUSE_PEER_LOST, .derived = true}; /* it goes on without the lost one */
     EXPECT_EQ(api_outcome(&lost, "barrier", 0), pcclRankConnectionLost);
-    EXPECT(strstr(pcclGetLastError(), ": read the sizes, call again") != NULL);
+    EXPECT(strstr(pcclGetLastError(), ": read the world size again (pcclGetAttribute), then retry") != NULL);
 }
 
 TEST(an_age_is_said_once) /* "no sign of life for 2.0 s, for 5.1 s" */
 {
     struct session_outcome o = {.result = RESULT_GONE, .cause = CAUSE_PEER_SILENT, .since = 1, .text = "no sign of life for 2.0 s"};
     EXPECT_EQ(api_outcome(&o, "update", 0), pcclMasterConnectionFailed);
-    EXPECT_STR(pcclGetLastError(), "update: not a member of the run any more: no sign of life for 2.0 s: connect again");
+    EXPECT_STR(pcclGetLastError(), "update: no longer a member of the run: no sign of life for 2.0 s: connect again");
     pcclErrorInfo_t info = {0};
     EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
     EXPECT(info.age_ns > 0); /* a program still reads it */

@@ -390,7 +390,7 @@ TEST(the_log_names_the_world)
     snprintf(c->listen, sizeof c->listen, "ended");
     peer_crash(c, &c->peers[0]);
     cluster_pass(c, 3000);
-    EXPECT_STR(c->heard, "world 'blue' ended: nobody is left");
+    EXPECT_STR(c->heard, "world 'blue' ended: no member is left");
     cluster_free(c);
 }
 

@@ -188,7 +188,7 @@ def _of_the_look_alike() -> list[Case]:
         (lambda: of.init_process_group("cpu:pccl,cpu:fake", use_torchcomms=True), ValueError, "names a device twice; write each once"),
         (lambda: of.split_group(None, 5), TypeError, "split_ranks is a int; pass a list of lists"),
         (lambda: of.split_group(None, [0]), TypeError, "split_ranks is a int; pass a list of lists"),
-        (lambda: of.all_to_all_single(a, torch.ones(3)), RuntimeError, "recv_counts of this rank itself is 4: pass what send_counts says"),
+        (lambda: of.all_to_all_single(a, torch.ones(3)), RuntimeError, "recv_counts of this rank itself is 4: pass the same number as in send_counts"),
         (lambda: of.P2POp(of.isend, None, 0), TypeError, "tensor is a NoneType; pass a torch tensor"),
         (lambda: of.reduce_scatter_quantized(a, None), TypeError, "input is a NoneType; pass a torch tensor"),
         (lambda: of.reduce_scatter_quantized(a, torch.ones(3)), ValueError, "input has 3 elements and output 4"),

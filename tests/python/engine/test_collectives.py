@@ -229,7 +229,7 @@ def test_memory_that_cannot_be_used_is_refused_by_name(master: Master) -> None:
                 world.reduce_scatter_v(many, good[:2], counts)
         own = [2, 2]
         own[world.rank] = 1
-        with pytest.raises(InvalidArgument, match="recv_counts of this rank itself is 2: pass what send_counts says of it"):
+        with pytest.raises(InvalidArgument, match="recv_counts of this rank itself is 2: pass the same number as in send_counts"):
             world.all_to_all_v(good, own, good.copy(), [2, 2]).wait()
         world.barrier().wait()  # none of these took a turn
 

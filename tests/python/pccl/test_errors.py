@@ -30,7 +30,7 @@ def test_an_attempt_to_connect_says_its_cause_once() -> None:
     said = str(caught.value)
     begins = f"pccl: not connected, at attempt 1 of 1: the master cannot be reached: connect to {address}: Connection refused"
     assert said.startswith(begins), said
-    assert said.endswith("(World.set_connect_timeout says how long to try)"), said
+    assert said.endswith("(World.set_connect_timeout sets how long connect tries)"), said
     assert not WORDS_OF_C.search(said)
     assert str(caught.value.__cause__) == f"connect: MASTER_CONNECTION_FAILED: {said.partition('of 1: ')[2]}"
 

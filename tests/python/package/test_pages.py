@@ -47,7 +47,7 @@ def test_the_engines_example() -> None:
 
 def test_examples_give_their_master_the_usual_time() -> None:
     """On a busy machine peers take long to start; a master that ends after five seconds without one is gone by then."""
-    texts = [*DOCUMENTS.rglob("*.md"), *(DOCUMENTS.parent / "examples").rglob("*.py")]
+    texts = [*DOCUMENTS.rglob("*.md"), *(DOCUMENTS.parents[1] / "examples").rglob("*.py")]
     starting = {path.name: calls for path in texts if (calls := re.findall(r"spawn_master\((.*?)\)", path.read_text()))}
     assert starting.keys() >= {"PYTHON.md", "launch.py", "elastic_ddp.py"}
     assert all(call == '"127.0.0.1"' for calls in starting.values() for call in calls), starting

@@ -48,7 +48,7 @@ def test_errors_name_pythons_calls_and_parameters(master: Master) -> None:
             (lambda: world.connect(), "leave() comes first"),
             (lambda: world.set_master_loss_timeout(5), "set_master_loss_timeout: INVALID_USAGE: "),
             (lambda: world.send(a, 5), "send: INVALID_ARGUMENT: rank is 5: "),
-            (lambda: world.reduce_scatter(a, a), "reduce_scatter: INVALID_ARGUMENT: receive overlaps send: "),
+            (lambda: world.reduce_scatter(a, a).wait(), "reduce_scatter: INVALID_ARGUMENT: receive overlaps send: "),
             (lambda: world.split(-5), "NO_COLOR"),
             (lambda: World("127.0.0.1:0"), "World: INVALID_ARGUMENT: the address '127.0.0.1:0' has port 0; pass the port"),
             (lambda: pccl.Communicator("127.0.0.1:99999"), "Communicator: INVALID_ARGUMENT: address '127.0.0.1:99999': "),

@@ -106,8 +106,8 @@ def test_destroy_ends_a_call_of_another_thread(master: Master, what: str) -> Non
     operand = pccl.ReduceOperandDescriptor(pccl.DataType.FLOAT)
     quantization = pccl.QuantizationOptions(pccl.DataType.FLOAT, pccl.QuantizationAlgorithm.NONE)
     several = [
-        pccl.ReduceOpDescriptor.from_numpy(memory, memory, pccl.ReduceDescriptor(4, pccl.ReduceOp.SUM, tag, operand, quantization))
-        for tag in range(2)
+        pccl.ReduceOpDescriptor.from_numpy(part, part, pccl.ReduceDescriptor(2, pccl.ReduceOp.SUM, tag, operand, quantization))
+        for tag, part in enumerate((memory[:2], memory[2:]))
     ]
     calls: dict[str, Callable[[], object]] = {
         "connect": lambda: waiting.world.connect(),

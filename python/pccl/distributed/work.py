@@ -199,6 +199,7 @@ class Work(dist.Work):
                 if not operation.wait(None if until is None else max(0.0, until - time.monotonic())):
                     return False
             except Exception as failure:  # noqa: B902 - its end is told below
+                failure.__traceback__ = None  # which has this frame, and those of the callers: a cycle
                 if operation.error is None:
                     self.end(failure)
                     return True

@@ -128,6 +128,25 @@ TEST(whatever_is_under_way_when_a_world_is_revoked_ends_in_it)
     }
 }
 
+TEST(newcomer_revokes_while_its_first_view_is_on_its_way_to_the_journal)
+{
+    struct cluster *c = cluster_new();
+    struct peer *p = c->peers;
+    cluster_members(c, 2, 0);
+    struct peer *late = peer_join(c, 0);
+    c->hold_persist = true;
+    peer_vote(c, &p[0], VOTE_UPDATE);
+    peer_vote(c, &p[1], VOTE_UPDATE);
+    EXPECT_EQ(p[0].member_count, 2);
+    peer_revoke(c, late);
+    c->hold_persist = false;
+    cluster_persisted(c);
+    cluster_pass(c, 100);
+    expect_over(&p[0], late);
+    expect_over(&p[1], late);
+    cluster_free(c);
+}
+
 TEST(a_revoked_world_elects_nobody_and_takes_no_time_of_others) /* whoever found no source says so on the way */
 {
     struct cluster *c = cluster_new();

@@ -207,6 +207,25 @@ TEST(a_member_resumes_in_its_own_world_only)
     cluster_free(c);
 }
 
+/* A peer that mixes up two runs would become a member of the one that its header names, with what it knows of the other. */
+TEST(a_register_that_names_two_runs_is_refused)
+{
+    for (int same = 0; same < 2; same++) {
+        struct cluster *c = cluster_new();
+        cluster_members(c, 2, 0);
+        uint64_t run = c->peers[0].run;
+        uint32_t conn = cluster_open(c);
+        struct msg_register reg = {.run = same ? run : run + 1, .lanes = 1, .addresses = 1, .address = {{.family = 4, .port = 48150}}};
+        unsigned char bytes[512];
+        struct writer w;
+        writer_init(&w, bytes, sizeof bytes);
+        put_register(&w, &reg);
+        cluster_frame(c, conn, FRAME_REGISTER, bytes, (uint32_t)w.used, run);
+        EXPECT_EQ(cluster_closed(c, conn), !same);
+        cluster_free(c);
+    }
+}
+
 TEST(a_name_ends_with_its_last_member_and_can_be_used_again)
 {
     struct cluster *c = cluster_new();

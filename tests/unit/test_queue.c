@@ -70,6 +70,7 @@ TEST(a_descriptor_tells_what_a_wait_would) /* a loop sleeps although something i
     EXPECT_EQ(take(q), 1);
     EXPECT(!readable(fd));
     queue_wake(q);
+    EXPECT(readable(fd)); /* a wake alone is enough */
     queue_wake(q);
     EXPECT_EQ(queue_wait(q, CLOCK_NEVER), QUEUE_WOKEN);
     EXPECT(!readable(fd));

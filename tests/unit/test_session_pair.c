@@ -5,16 +5,22 @@
 enum { TAG = 9, NO_EVENT = 1000 /* nobody's: the machine fails */ };
 static const struct op_params message = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32};
 
-/* A receive from this rank, or from SESSION_ANY. */
-static void receive(struct bench *b, uint32_t slot, uint32_t rank, float *to)
+/* A receive of `count` floats from this rank, or from SESSION_ANY. */
+static void receive_many(struct bench *b, uint32_t slot, uint32_t rank, float *to, uint32_t count)
 {
     struct session_info info;
     session_info(b->s, &info);
     struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group, .params = message,
                                .root_rank = rank, .receives = true, .out = to, .deadline = INT64_MAX};
+    l.params.count = count;
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+}
+
+static void receive(struct bench *b, uint32_t slot, uint32_t rank, float *to)
+{
+    receive_many(b, slot, rank, to, 1);
 }
 
 static void message_from(struct bench *b, uint32_t peer, uint32_t view, float value)
@@ -179,39 +185,58 @@ static void send_to(struct bench *b, uint32_t slot, uint32_t rank, const float *
 
 /* ---- what a sender may say, and mean otherwise -------------------------------------------------------------------- */
 
-/* More bytes than the receive has room for would be written, were the first payload taken for the last announcement. */
-TEST(payload_that_is_not_what_was_announced_last_is_refused)
+/* An eager message of `count` floats, then another announcement of the same one: the parameters of `again` floats.  With `payload` it
+ * comes as an eager message, too. */
+static void announced_twice(struct bench *b, uint32_t count, uint32_t again, bool payload)
 {
     enum { MOST = 64 };
-    for (int again = 0; again < 2; again++) {
+    static const float many[MOST] = {7, 7, 7, 7};
+    unsigned char raw[512];
+    struct writer w;
+    struct op_name name = {.space = SPACE_PAIR, .tag = TAG, .from = peer_id(1), .to = self};
+    struct op_params first = message, last = message;
+    first.count = count;
+    last.count = again;
+    first.algorithm = last.algorithm = PLAN_TINY;
+    EXPECT(count <= MOST && again <= MOST);
+    writer_init(&w, raw, sizeof raw);
+    put_eager(&w, &(struct msg_eager){.name = name, .params = first, .bytes = (uint32_t)sizeof(float) * count});
+    put_bytes(&w, many, sizeof(float) * count);
+    from_peer(b, 1, FRAME_EAGER, view_id(1), &w);
+    writer_init(&w, raw, sizeof raw);
+    if (payload) {
+        put_eager(&w, &(struct msg_eager){.name = name, .params = last, .bytes = (uint32_t)sizeof(float) * again});
+        put_bytes(&w, many, sizeof(float) * again);
+    } else {
+        put_ready(&w, &(struct msg_ready){.name = name, .params = last, .bundle = 1, .launch = 1});
+    }
+    from_peer(b, 1, payload ? FRAME_EAGER : FRAME_READY, view_id(1), &w);
+}
+
+/* With more bytes than the receive takes, they would be written beyond it; with fewer, its end would be left as it was. */
+TEST(payload_that_is_not_what_was_announced_last_is_refused)
+{
+    static const struct {
+        uint32_t came, announced;
+        bool payload;
+        const char *text;
+    } cases[] = {{64, 1, false, "this peer has receive of 1 f32"},
+                 {64, 1, true, "this peer has receive of 1 f32"},
+                 {1, 64, false, "this peer has receive of 64 f32"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bench *b = bench_new();
-        float room[MOST] = {0}, many[MOST];
-        unsigned char raw[512];
-        struct writer w;
-        struct op_name name = {.space = SPACE_PAIR, .tag = TAG, .from = peer_id(1), .to = self};
-        struct op_params large = message, small = message;
-        large.count = MOST;
-        large.algorithm = small.algorithm = PLAN_TINY;
-        for (int i = 0; i < MOST; i++) {
-            many[i] = 7;
-        }
-        writer_init(&w, raw, sizeof raw);
-        put_eager(&w, &(struct msg_eager){.name = name, .params = large, .bytes = sizeof many});
-        put_bytes(&w, many, sizeof many);
-        from_peer(b, 1, FRAME_EAGER, view_id(1), &w);
-        writer_init(&w, raw, sizeof raw);
-        if (again) {
-            put_eager(&w, &(struct msg_eager){.name = name, .params = small, .bytes = 4});
-            put_bytes(&w, many, 4);
-        } else {
-            put_ready(&w, &(struct msg_ready){.name = name, .params = small, .bundle = 1, .launch = 1});
-        }
-        from_peer(b, 1, again ? FRAME_EAGER : FRAME_READY, view_id(1), &w);
-        receive(b, 0, 1, room);
+        float room[64] = {0};
+        struct reader r;
+        struct msg_refuse m = {0};
+        uint32_t at = 0;
+        announced_twice(b, cases[i].came, cases[i].announced, cases[i].payload);
+        receive_many(b, 0, 1, room, cases[i].announced);
+        EXPECT(sent_next(b, ACT_PEERS, FRAME_REFUSE, &at, &r) != NULL && get_refuse(&r, &m));
+        EXPECT(m.cause == CAUSE_MISMATCH && m.culprit == peer_id(1)); /* of two that differ the one with the higher id */
         EXPECT(b->returned && collect(b, 0) == RESULT_MISMATCH);
-        EXPECT_STR(b->outcome.text, "this peer has receive of 1 f32");
-        for (int i = 0; i < MOST; i++) {
-            EXPECT_EQ(room[i], 0);
+        EXPECT_STR(b->outcome.text, cases[i].text);
+        for (int k = 0; k < 64; k++) {
+            EXPECT_EQ(room[k], 0);
         }
         bench_free(b);
     }

@@ -1,13 +1,15 @@
-/* pccl_backend.h - what a library exports to be a back-end of pccl.comms, the Python package's communicators.
+/* pccl_backend.h - the functions that a library exports to be a back-end of pccl.comms, the Python package's communicators.
  *
  * pccl.comms opens the library that TORCHCOMMS_BACKEND_LIB_PATH_<NAME> names, or that a program gives to
- * pccl.comms.load_backend, once in a process, and keeps it.  The library exports one function,
+ * pccl.comms.load_backend.  It does so once per process, and keeps the library open.  The library exports one function,
  *     const pcclBackend_t *create_dynamic_loader_<name>(void);
- * whose table stays valid as long as the process lives.  pccl.comms has checked all arguments before it calls, calls
- * functions of one communicator from any thread, but `issue` of one communicator one at a time, in the same order at all ranks.
+ * and the table that it returns stays valid as long as the process lives.
  *
- * Tables and structures begin with their size, and only grow at the end: what is behind the size that the other side gives
- * does not exist there.  The version changes when that is not enough; then libraries and package have to be of one version.
+ * pccl.comms checks all arguments before a call.  It may call the functions of one communicator from any thread.  It calls
+ * `issue` of one communicator one at a time, in the same order on all ranks.
+ *
+ * Tables and structures begin with their size, and only grow at the end.  A member behind the size that the other side gives
+ * does not exist there.  A change that needs more raises the version; then the library and the package must have the same one.
  * examples/c/backend is a complete back-end.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_BACKEND_H
@@ -22,15 +24,15 @@
 extern "C" {
 #endif
 
-/* What functions return; after the last two `last_error` of the same thread says why. */
+/* Results of the functions.  After the last two, `last_error` on the same thread gives the reason. */
 typedef enum pcclBackendResult_t {
     pcclBackendSuccess = 0,
     pcclBackendTimedOut = 1,
     pcclBackendFailed = 2
 } pcclBackendResult_t;
 
-/* Parts are by rank.  Counts of parts may differ from rank to rank; inputs are never written, but an output may be an input of the
- * same call: all-reduce and broadcast are always so, reduce at the root. */
+/* Parts are by rank, and their counts may differ between ranks.  Inputs are never written.  An output may be an input of the same
+ * call: it always is in all-reduce and broadcast, and in reduce at the root. */
 typedef enum pcclBackendOperation_t {
     pcclBackendSend = 0,          /* input 0 to rank `peer`; in order for each pair of ranks */
     pcclBackendReceive = 1,       /* output 0 from rank `peer` */
@@ -89,22 +91,22 @@ typedef struct pcclBackend_t {
     pcclBackendResult_t (*create)(const pcclBackendParams_t *params, void **comm_out);
     /* All works have been released; no other call of this communicator follows. */
     void (*destroy)(void *comm);
-    /* Begins an operation.  A null work: it has ended, well.  Never waits for the other ranks if it can do without. */
+    /* Begins an operation.  A null work: it has succeeded already.  It waits for the other ranks only if it must. */
     pcclBackendResult_t (*issue)(void *comm, const pcclBackendCall_t *call, void **work_out);
-    /* Stores whether the work has ended, well or not. */
+    /* Stores whether the work has ended, with success or an error. */
     pcclBackendResult_t (*test)(void *work, bool *done_out);
-    /* Waits until it has ended, and returns how; any number of times. */
+    /* Waits until the work has ended, and returns its result; may be called any number of times. */
     pcclBackendResult_t (*wait)(void *work);
-    /* Once for each work, which has ended or is given up: afterwards its memory is not touched. */
+    /* Called once for each work, ended or abandoned: afterwards its memory is not touched. */
     void (*release)(void *work);
-    /* Of the calling thread's last call that did not succeed; valid until its next call. */
+    /* The text of the calling thread's last call that failed; valid until its next call. */
     const char *(*last_error)(void);
 
     /* These may be null. */
-    /* Collective of all ranks of `comm`: makes one of the listed ranks, whose place in `ranks` is their rank there; params->ranks is 0 at
-     * those that are in no list, which get null.  params->store is null. */
+    /* Collective of all ranks of `comm`: makes a communicator of the listed ranks, whose places in `ranks` are their new ranks.
+     * A rank that is in no list passes params->ranks 0, and gets null.  params->store is null. */
     pcclBackendResult_t (*split)(void *comm, const pcclBackendParams_t *params, const uint32_t *ranks, void **comm_out);
-    /* Ends all works of all ranks soon, with an error; from any thread, any number of times. */
+    /* Ends all works of all ranks soon, with an error.  Any thread may call it, any number of times. */
     void (*abort)(void *comm);
 } pcclBackend_t;
 

@@ -173,19 +173,6 @@ TEST(tombstone_that_is_told_again_is_not_kept_longer_for_the_rank_that_has_not_c
     cluster_free(c);
 }
 
-/* The first rank beyond a tombstone's size is none of its seats: the call begins another world. */
-TEST(tombstone_is_not_told_to_a_rank_that_it_never_had) /* W7 */
-{
-    for (uint32_t size = 2; size < 20; size++) {
-        struct cluster *c = cluster_new();
-        peer_cut(c, create(c, size, 1));
-        struct peer *late = create(c, size + 1, size);
-        EXPECT(late->given_up.cause == CAUSE_NONE && late->open);
-        EXPECT_EQ(master_world_count(c->master), 2);
-        cluster_free(c);
-    }
-}
-
 TEST(another_size_or_loss_rule_ends_it_for_all) /* W9 */
 {
     const struct claim other[] = {{.size = 3, .rank = 2}, {.size = 2, .rank = 1, .loss = LOSS_SHRINK},

@@ -1,8 +1,10 @@
 /* log_stderr.c - log lines on standard error, with the date, the process and a name for its part.
  *
  * Its one idea: one line is one write, so that the lines of several processes on one terminal do not mix.  Dates are UTC: the
- * lines of several sites are in one order.
+ * lines of several sites are in one order.  A line never waits for a reader: the thread that logs may be the one that sends
+ * heartbeats, and a full pipe would cost a healthy peer its place.
  * SPDX-License-Identifier: MIT */
+#include <poll.h>
 #include <stdio.h>
 #include <strings.h>
 #include <time.h>
@@ -26,6 +28,16 @@ void log_date(int64_t second, char *out, size_t size)
              (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
 }
 
+/* Drops the line where it would block, or where no reader is left, which would raise SIGPIPE. */
+static void write_line(const char *line, size_t size)
+{
+    struct pollfd at = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&at, 1, 0) == 1 && at.revents == POLLOUT) {
+        ssize_t written = write(STDERR_FILENO, line, size);
+        (void)written; /* nobody is left to tell */
+    }
+}
+
 void log_stderr(enum log_level level, const char *message, const struct log_to *to)
 {
     char line[BOUNDS_LOG_LINE + 96], date[32];
@@ -35,9 +47,7 @@ void log_stderr(enum log_level level, const char *message, const struct log_to *
     int length = snprintf(line, sizeof line, "%s.%03ldZ %s[%ld] %-5s %s\n", date, now.tv_nsec / 1000000,
                           to->user != NULL ? (const char *)to->user : "pccl", (long)getpid(), log_level_name(level), message);
     if (length > 0) {
-        size_t size = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
-        ssize_t written = write(STDERR_FILENO, line, size);
-        (void)written; /* nobody is left to tell */
+        write_line(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
     }
 }
 

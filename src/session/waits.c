@@ -185,8 +185,8 @@ static uint32_t waits_behind(const struct session *s, struct session_wait *out, 
     while (number != NULL && n < capacity) {
         for (uint32_t r = 0; r < s->view.world && n < capacity; r++) {
             if (is_behind(s, number, r)) {
-                out[n++] = (struct session_wait){.name = number->name, .peer = s->view.ids[r], .since = c->since,
-                                                 .phase = phase_name(WAIT_LAUNCH)};
+                out[n++] = (struct session_wait){.slot = (uint32_t)(c - s->slots), .name = number->name, .peer = s->view.ids[r],
+                                                 .since = c->since, .phase = phase_name(WAIT_LAUNCH)};
             }
         }
         bool last = c == &s->slots[s->deferred_passed];

@@ -300,7 +300,7 @@ void edges_exclude(struct world *w, struct group *g, uint64_t id)
             continue;
         }
         size_t length = unlinked_text(w, e->a == id ? e->b : e->a, one, sizeof one);
-        if (used + length + sizeof ", " > sizeof list) {
+        if (used > 0 && used + length + sizeof ", " > sizeof list) { /* the first one is told in any case, as far as it fits */
             left++;
             continue;
         }

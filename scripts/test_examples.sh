@@ -187,7 +187,7 @@ frozen_peer_comes_back_with_the_others_state() {
         start_trainer 2 3 && start_trainer 3 3 && until_says 1 ' step .* 3 peers' &&
         kill -STOP "${peer[3]}" && until_says 1 ' step .* 2 peers' &&
         kill -9 "${peer[2]}" && until_says 1 'now 1 peers, before 2' &&
-        kill -CONT "${peer[3]}" && until_says 3 'no longer a member: .*any more: .*: connect again' &&
+        kill -CONT "${peer[3]}" && until_says 3 'no longer a member: .*no longer a member of the run: .*: connect again' &&
         until_says 3 'connected again' && until_says 3 'received .* goes on at step' && finish 1 3 &&
         [ "$(step_of 3 'goes on at step')" -ge "$(step_of 1 'now 1 peers')" ]
 }

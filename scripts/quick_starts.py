@@ -6,6 +6,7 @@ output.  NAME is the section's heading.  Each runs in a folder and a network nam
 name are free; the programs on PATH are those under test.  The last line is "N passed, N failed".
 SPDX-License-Identifier: MIT
 """
+import os
 import re
 import subprocess
 import sys
@@ -49,7 +50,11 @@ class QuickStart:
             (Path(folder) / self.name).write_text(self.program)
             script = f"ip link set lo up\n{self.commands}\nwait"
             with open(Path(folder) / "said", "w+") as said:
-                shell = subprocess.Popen([*ALONE, "bash", "-c", script], cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+                # Python then writes what it prints in one piece, so that the lines of several processes do not mix.
+                environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+                shell = subprocess.Popen(
+                    [*ALONE, "bash", "-c", script], cwd=folder, env=environment, stdout=said, stderr=subprocess.STDOUT
+                )
                 end = time.monotonic() + PATIENCE
                 while self.missing((Path(folder) / "said").read_text()) and time.monotonic() < end and shell.poll() is None:
                     time.sleep(0.05)

@@ -56,7 +56,6 @@ static bool call_is_root(const struct call *k)
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
 
-/* Where the elements of a buffer lie: bytes from its start. */
 /* False: more than any memory holds. */
 static bool reach(size_t *end, size_t place, size_t count, size_t size)
 {

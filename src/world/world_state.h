@@ -484,12 +484,12 @@ void breaks_check(const struct world *w, const struct group *g);
 /* edges.c */
 bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
-/* Counts a break of the edge; true if it has become a missing one of the views to come.  Unreachable: it could not be made
- * at all, which once is enough, provided that somebody can stand in. */
 struct edge_report {
     uint64_t from, to;
     bool counts, unreachable;
 };
+/* Counts a break of the edge; true if it has become a missing one of the views to come.  Unreachable: it could not be made
+ * at all, which once is enough, provided that somebody can stand in. */
 bool edges_broken(struct world *w, struct group *g, const struct edge_report *e);
 /* The breaks of this member's edges that this view has counted so far do not count. */
 void edges_pardon(const struct world *w, struct group *g, uint64_t id);
@@ -505,9 +505,9 @@ void edges_inherit(struct world *w, struct group *g);
  * cannot be relayed and has to go, 0 if all is well. */
 uint64_t edges_close(struct world *w, struct group *g);
 /* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
+bool edges_unsure(struct world *w, struct group *g);
 /* The member that edges_close has returned loses its place: it is told whom it has no link with, and at which addresses these were tried. */
 void edges_exclude(struct world *w, struct group *g, uint64_t id);
-bool edges_unsure(struct world *w, struct group *g);
 
 /* view_ring.c */
 void ring_repair(struct world *w, const struct view_record *from, struct view_record *to);

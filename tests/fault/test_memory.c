@@ -20,6 +20,19 @@ static int64_t address_space(void)
     return got == 1 ? pages * 4096 : 0;
 }
 
+/* The limit so far.  If asked, the process may map only so many bytes more, until that limit is set again. */
+static struct rlimit tighten(bool really, int more)
+{
+    struct rlimit before;
+    getrlimit(RLIMIT_AS, &before);
+    if (really) {
+        struct rlimit tight = before;
+        tight.rlim_cur = (rlim_t)(address_space() + more);
+        setrlimit(RLIMIT_AS, &tight);
+    }
+    return before;
+}
+
 /* An in-place reduce of 64 MB; peer 1 may not map that much more.  Then a small one that needs little. */
 static void reduce_without_memory(struct peer *self, const void *argument, struct reply *reply)
 {
@@ -28,13 +41,7 @@ static void reduce_without_memory(struct peer *self, const void *argument, struc
     for (size_t i = 0; i < FLOATS; i++) {
         data[i] = (float)(i % 5);
     }
-    struct rlimit before, tight;
-    getrlimit(RLIMIT_AS, &before);
-    tight = before;
-    if (self->index == 1) {
-        tight.rlim_cur = (rlim_t)address_space() + (32 << 20);
-        setrlimit(RLIMIT_AS, &tight);
-    }
+    const struct rlimit before = tighten(self->index == 1, 32 << 20);
     pcclReduceDescriptor_t d = peer_floats(FLOATS, 8);
     pcclErrorInfo_t info = {0};
     reply->result = pcclAllReduce(data, data, &d, self->comm, NULL);
@@ -88,7 +95,6 @@ static void sum_without_memory(struct peer *self, const void *argument, struct r
     float *in = peer_buffer(self, 0, MOST * sizeof *in), *out = peer_buffer(self, 1, MOST * sizeof *out);
     pcclPeerInfo_t own = {0};
     pcclErrorInfo_t info = {0};
-    struct rlimit before, tight;
     (void)argument;
     for (size_t i = 0; i < MOST; i++) {
         in[i] = (float)(i % 5);
@@ -96,12 +102,7 @@ static void sum_without_memory(struct peer *self, const void *argument, struct r
     }
     EXPECT_EQ(pcclGetSelf(self->comm, &own), pcclSuccess);
     EXPECT_EQ(pcclReduce(in, out, MOST / 8, pcclFloat, pcclSum, 0, self->comm, NULL), pcclSuccess);
-    getrlimit(RLIMIT_AS, &before);
-    tight = before;
-    if (own.rank == 2) {
-        tight.rlim_cur = (rlim_t)address_space() + (8 << 20);
-        setrlimit(RLIMIT_AS, &tight);
-    }
+    const struct rlimit before = tighten(own.rank == 2, 8 << 20);
     reply->result = pcclReduce(in, out, MOST, pcclFloat, pcclSum, 0, self->comm, NULL);
     EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
     setrlimit(RLIMIT_AS, &before);
@@ -156,15 +157,9 @@ static void split_without_memory(struct peer *self, const void *argument, struct
     pcclPeerInfo_t own = {0};
     pcclErrorInfo_t info = {0};
     pcclComm_t *child = NULL;
-    struct rlimit before, tight;
     (void)argument;
     grow_stack();
-    getrlimit(RLIMIT_AS, &before);
-    tight = before;
-    if (self->index == 1) {
-        tight.rlim_cur = (rlim_t)address_space();
-        setrlimit(RLIMIT_AS, &tight);
-    }
+    const struct rlimit before = tighten(self->index == 1, 0);
     reply->result = pcclSplitCommunicator(self->comm, 0, 0, NULL, &child);
     EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
     setrlimit(RLIMIT_AS, &before);
@@ -204,17 +199,11 @@ static void sync_without_memory(struct peer *self, const void *argument, struct 
     pcclTensorInfo_t tensor = {.name = "weights", .data = data, .count = FLOATS, .datatype = pcclFloat};
     pcclSharedState_t state = {.revision = 1, .count = 1, .infos = &tensor};
     pcclErrorInfo_t info = {0}, next = {0};
-    struct rlimit before, tight;
     (void)argument;
     for (size_t i = 0; i < FLOATS; i++) {
         data[i] = (float)(self->index == 1);
     }
-    getrlimit(RLIMIT_AS, &before);
-    tight = before;
-    if (self->index == 1) {
-        tight.rlim_cur = (rlim_t)address_space() + (32 << 20);
-        setrlimit(RLIMIT_AS, &tight);
-    }
+    const struct rlimit before = tighten(self->index == 1, 32 << 20);
     reply->result = pcclSynchronizeSharedState(self->comm, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL);
     EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
     setrlimit(RLIMIT_AS, &before);

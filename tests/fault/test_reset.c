@@ -91,6 +91,24 @@ static void reduce_until_success(struct scene *s, struct reduce_job *job)
     }
 }
 
+/* The connections of these hosts are reset when the job's victim is inside the operation; all keep their places. */
+static void reset_in_reduce(struct scene *s, unsigned hosts, struct reduce_job *job)
+{
+    struct reply reply[PROCESSES_MOST];
+    processes_send(&s->all, ALL, peer_reduce, job, sizeof *job);
+    EXPECT_EQ(process_note(&s->all, job->victim), 1);
+    for (int host = 0; host < HOSTS; host++) {
+        if (hosts >> host & 1) {
+            EXPECT(network_reset(&s->net, host));
+        }
+    }
+    processes_take(&s->all, ALL, reply);
+    expect_same(reply);
+    job->note = false;
+    reduce_until_success(s, job);
+    expect_places(s);
+}
+
 TEST(process_whose_connections_are_reset_between_operations_keeps_its_place) /* `ss -K` cost it its place in milliseconds */
 {
     struct scene s;
@@ -114,17 +132,9 @@ TEST(process_whose_connections_are_reset_in_an_operation_keeps_its_place)
         return;
     }
     for (int host = 0; host < HOSTS; host++) {
-        struct reply reply[PROCESSES_MOST];
         struct reduce_job job = {.count = 24 * MEGABYTE, .tag = (uint64_t)host, .members = ALL, .victim = host, .note = true, .after = 4 << 20,
                                  .in_place = true};
-        processes_send(&s.all, ALL, peer_reduce, &job, sizeof job);
-        EXPECT_EQ(process_note(&s.all, host), 1);
-        EXPECT(network_reset(&s.net, host));
-        processes_take(&s.all, ALL, reply);
-        expect_same(reply);
-        job.note = false;
-        reduce_until_success(&s, &job);
-        expect_places(&s);
+        reset_in_reduce(&s, 1u << host, &job);
     }
     scene_close(&s);
 }
@@ -158,18 +168,8 @@ TEST(all_processes_whose_connections_are_reset_at_once_keep_their_places)
     if (!scene_open(&s)) {
         return;
     }
-    struct reply reply[PROCESSES_MOST];
     struct reduce_job job = {.count = 24 * MEGABYTE, .tag = 1, .members = ALL, .victim = 1, .note = true, .after = 4 << 20};
-    processes_send(&s.all, ALL, peer_reduce, &job, sizeof job);
-    EXPECT_EQ(process_note(&s.all, 1), 1);
-    for (int host = 0; host < HOSTS; host++) {
-        EXPECT(network_reset(&s.net, host));
-    }
-    processes_take(&s.all, ALL, reply);
-    expect_same(reply);
-    job.note = false;
-    reduce_until_success(&s, &job);
-    expect_places(&s);
+    reset_in_reduce(&s, ALL, &job);
     scene_close(&s);
 }
 

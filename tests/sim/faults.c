@@ -34,6 +34,16 @@ static void faults_fit_program(struct cluster *cl)
     }
 }
 
+void faults_add(struct cluster *cl, const struct fault *f, struct rng *r)
+{
+    uint32_t index = cl->fault_count++;
+    cl->faults[index] = *f;
+    cl->armed += f->armed;
+    if (!f->armed) {
+        cluster_post(cl, (int64_t)rng_below(r, (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, index, 0, 0);
+    }
+}
+
 void faults_draw(struct cluster *cl)
 {
     cl->bandwidth_seed = cl->opt.seed;
@@ -62,19 +72,14 @@ void faults_draw(struct cluster *cl)
         kinds = 6;
     }
     for (uint32_t i = 0; i < cl->opt.faults; i++) {
-        struct fault *f = &cl->faults[cl->fault_count++];
-        *f = (struct fault){.kind = (enum fault_kind)enabled[rng_below(&cl->rng, kinds)]};
-        f->node = (uint16_t)rng_below(&cl->rng, cl->opt.peers);
-        f->other = (uint16_t)rng_below(&cl->rng, cl->opt.peers);
-        f->armed = rng_below(&cl->rng, 3) != 0;
-        f->phase = (enum phase)rng_below(&cl->rng, PHASE_COUNT);
+        struct fault f = {.kind = (enum fault_kind)enabled[rng_below(&cl->rng, kinds)]};
+        f.node = (uint16_t)rng_below(&cl->rng, cl->opt.peers);
+        f.other = (uint16_t)rng_below(&cl->rng, cl->opt.peers);
+        f.armed = rng_below(&cl->rng, 3) != 0;
+        f.phase = (enum phase)rng_below(&cl->rng, PHASE_COUNT);
         uint64_t span = rng_below(&cl->rng, 3) == 0 ? (uint64_t)cl->opt.dead_ns * 2 : (uint64_t)cl->opt.latency_ns * 40;
-        f->for_ns = 1 + (int64_t)rng_below(&cl->rng, span);
-        if (f->armed) {
-            cl->armed++;
-        } else {
-            cluster_post(cl, (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, i, 0, 0);
-        }
+        f.for_ns = 1 + (int64_t)rng_below(&cl->rng, span);
+        faults_add(cl, &f, &cl->rng);
     }
     faults_fit_program(cl);
 }

@@ -146,12 +146,7 @@ void poison_draw(struct cluster *cl)
         return;
     }
     struct rng r = {.state = mix64(cl->opt.seed, 0x9015)};
-    struct fault *f = &cl->faults[cl->fault_count];
-    *f = (struct fault){.kind = FAULT_POISON, .node = (uint16_t)rng_below(&r, cl->opt.peers), .armed = rng_below(&r, 2) == 0,
-                        .phase = (enum phase)rng_below(&r, PHASE_COUNT)};
-    cl->armed += f->armed;
-    if (!f->armed) {
-        cluster_post(cl, (int64_t)rng_below(&r, (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count, 0, 0);
-    }
-    cl->fault_count++;
+    const struct fault f = {.kind = FAULT_POISON, .node = (uint16_t)rng_below(&r, cl->opt.peers), .armed = rng_below(&r, 2) == 0,
+                            .phase = (enum phase)rng_below(&r, PHASE_COUNT)};
+    faults_add(cl, &f, &r);
 }

@@ -17,14 +17,9 @@ void reset_draw(struct cluster *cl)
     }
     uint32_t resets = 1 + (uint32_t)rng_below(&r, RESET_MOST);
     for (uint32_t i = 0; i < resets && cl->fault_count < FAULTS_MAX; i++) {
-        struct fault *f = &cl->faults[cl->fault_count];
-        *f = (struct fault){.kind = FAULT_RESET, .node = (uint16_t)rng_below(&r, cl->opt.peers), .armed = rng_below(&r, 4) != 0,
-                            .phase = (enum phase)rng_below(&r, PHASE_COUNT)};
-        cl->armed += f->armed;
-        if (!f->armed) {
-            cluster_post(cl, (int64_t)rng_below(&r, (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count, 0, 0);
-        }
-        cl->fault_count++;
+        const struct fault f = {.kind = FAULT_RESET, .node = (uint16_t)rng_below(&r, cl->opt.peers), .armed = rng_below(&r, 4) != 0,
+                                .phase = (enum phase)rng_below(&r, PHASE_COUNT)};
+        faults_add(cl, &f, &r);
     }
 }
 

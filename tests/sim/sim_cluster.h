@@ -577,6 +577,7 @@ void program_describe(const struct node *n, char *out, size_t size);
 void program_wish(struct node *n, enum fault_kind kind);
 
 /* faults.c */
+void faults_add(struct cluster *cl, const struct fault *f, struct rng *r); /* one that is not armed comes at a moment drawn from r */
 void faults_draw(struct cluster *cl);
 void faults_draw_own(struct cluster *cl); /* of kinds that are not drawn alike */
 void faults_fire(struct cluster *cl, uint32_t index);

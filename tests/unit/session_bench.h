@@ -219,21 +219,41 @@ static inline struct bench *bench_idle(const struct session_config *config)
 }
 
 /* The shell has connected; a member of view 1. */
-static inline void bench_begin(struct bench *b)
+/* A connection to the master is made, for the first time or again. */
+static inline void master_back(struct bench *b)
 {
-    step(b, &(struct session_event){.kind = SESSION_CONNECT});
-    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
     unsigned char raw[256];
     struct writer w;
+    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
     writer_init(&w, raw, sizeof raw);
     put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
     from_master(b, FRAME_WELCOME, 0, &w);
+}
+
+static inline void bench_begin(struct bench *b)
+{
+    step(b, &(struct session_event){.kind = SESSION_CONNECT});
+    master_back(b);
     install(b, 1, false);
     for (uint32_t i = 1; i < PEERS; i++) {
         step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(i)});
         ping(b, i, view_id(1));
     }
     step(b, &(struct session_event){.kind = SESSION_COLLECT_CONNECT});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+}
+
+/* The answer to the update that is under way has come, and the program has it. */
+static inline void update_answered(struct bench *b)
+{
+    unsigned char raw[512];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .result = ANSWER_OK, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
+    b->voted = false;
+    from_master(b, FRAME_ANSWER, view_id(1), &w);
+    EXPECT(b->voted);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
     EXPECT_EQ(b->outcome.result, RESULT_OK);
 }
 

@@ -117,19 +117,6 @@ static void refuse(struct bench *b, uint32_t peer, uint8_t cause)
     refuse_after(b, peer, cause, 0);
 }
 
-static void update_answered(struct bench *b)
-{
-    unsigned char raw[512];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .result = ANSWER_OK, .view = view_id(1), .sizes = {3, 3, 1, 3}});
-    b->voted = false;
-    from_master(b, FRAME_ANSWER, view_id(1), &w);
-    EXPECT(b->voted);
-    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
-    EXPECT_EQ(b->outcome.result, RESULT_OK);
-}
-
 /* The slow waits for an update, the fast give an operation up and then come to the update, too. */
 TEST(update_skips_what_was_refused_before_it_and_nothing_of_after_it) /* an old error for a new call, which the others wait for */
 {

@@ -178,12 +178,7 @@ TEST(the_master_is_asked_again_when_it_is_back_and_only_for_a_call_that_may_not_
     step(b, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "gone"});
     step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
     EXPECT(!asked(b, &m));
-    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
-    unsigned char raw[256];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
-    from_master(b, FRAME_WELCOME, 0, &w);
+    master_back(b);
     EXPECT(asked(b, &m));
     EXPECT_EQ(m.cause, CAUSE_CANCEL);
 
@@ -199,12 +194,7 @@ TEST(the_answer_to_an_update_lets_calls_go_on)
 {
     struct bench *b = bench_ahead();
     step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
-    unsigned char raw[512];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
-    from_master(b, FRAME_ANSWER, view_id(1), &w);
-    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
+    update_answered(b);
     came_to(b, 2, 0, 1); /* said before the answer, heard after it */
     call(b, 0, false, INT64_MAX);
     EXPECT(sent(b, FRAME_EAGER));

@@ -295,13 +295,7 @@ TEST(an_update_lets_a_tag_begin_anew_after_64_refusals) /* the tag was of no use
         EXPECT_EQ(collect(b, 0), i < BOUNDS_REFUSALS ? RESULT_LOST : RESULT_AHEAD); /* the last one took no number */
     }
     step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
-    unsigned char raw[512];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
-    from_master(b, FRAME_ANSWER, view_id(1), &w);
-    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
-    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    update_answered(b);
     launch(b, 0, 5, &x, &y);
     EXPECT(sent(b, FRAME_EAGER));
     bench_free(b);

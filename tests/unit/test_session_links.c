@@ -208,17 +208,12 @@ TEST(healed_link_is_told_once_when_both_are_heard_in_the_view) /* the master dro
 TEST(healed_link_is_told_again_to_a_master_that_comes_back)
 {
     struct bench *b = bench_new();
-    unsigned char raw[256];
-    struct writer w;
     part(b, 2, true);
     step(b, &(struct session_event){.kind = SESSION_MASTER_DOWN});
     step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(1)});
     ping(b, 1, view_id(2));
     EXPECT(!sent(b, FRAME_LINKED));
-    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
-    writer_init(&w, raw, sizeof raw);
-    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
-    from_master(b, FRAME_WELCOME, 0, &w);
+    master_back(b);
     EXPECT(sent(b, FRAME_LINKED));
     bench_free(b);
 }
@@ -432,12 +427,7 @@ TEST(refusal_is_not_told_again_of_a_link_that_came_back) /* a master that was aw
     link_event(b, SESSION_LINK_REFUSED);
     link_event(b, SESSION_LINK_UP);
     step(b, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "the connection to the master closed"});
-    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
-    unsigned char raw[256];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
-    from_master(b, FRAME_WELCOME, 0, &w);
+    master_back(b);
     EXPECT_EQ(told_of_link(b), CAUSE_LINK_LOST);
     bench_free(b);
 }

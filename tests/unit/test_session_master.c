@@ -165,16 +165,6 @@ static uint8_t complained(const struct bench *b)
     return CAUSE_NONE;
 }
 
-static void master_back(struct bench *b)
-{
-    unsigned char raw[256];
-    struct writer w;
-    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
-    writer_init(&w, raw, sizeof raw);
-    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
-    from_master(b, FRAME_WELCOME, 0, &w);
-}
-
 TEST(call_given_up_after_it_was_complete_here_is_told_to_a_master_that_comes_back) /* said once, to nobody */
 {
     for (int back = 0; back < 2; back++) {

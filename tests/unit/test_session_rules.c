@@ -162,15 +162,8 @@ TEST(settled_votes_are_counted_anew_in_each_view) /* a newcomer counts from 0: i
 {
     struct bench *b = bench_new();
     float x = 1, y = 0;
-    unsigned char raw[512];
-    struct writer w;
     step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
-    writer_init(&w, raw, sizeof raw);
-    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
-    from_master(b, FRAME_ANSWER, view_id(1), &w);
-    EXPECT(b->voted);
-    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
-    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    update_answered(b);
     launch(b, 0, 5, &x, &y);
     step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
     EXPECT_EQ(settled_said(b), 1);

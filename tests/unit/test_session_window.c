@@ -147,18 +147,12 @@ TEST(a_message_that_a_view_has_ended_moves_no_sizes)
 TEST(a_message_that_was_refused_outlives_the_answer_to_a_vote)
 {
     struct bench *b = bench_new();
-    unsigned char raw[512];
-    struct writer w;
     float x = 0, y = 0;
     const struct op_name name = {.space = SPACE_WINDOW, .tag = TAG, .from = peer_id(1), .to = self};
     refusal_from(b, 1, &(struct msg_refuse){.name = name, .origin = peer_id(1), .cause = CAUSE_CANCEL});
     step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
-    writer_init(&w, raw, sizeof raw);
-    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .result = ANSWER_OK, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
-    from_master(b, FRAME_ANSWER, view_id(1), &w);
-    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
-    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    update_answered(b);
     EXPECT_EQ(window(b, 0, peer_id(1), true, view_id(1), &x), RESULT_PENDING);
     EXPECT(b->returned && collect(b, 0) == RESULT_LOST && b->outcome.cause == CAUSE_CANCEL);
     EXPECT_EQ(window(b, 0, peer_id(1), true, view_id(1), &y), RESULT_PENDING);

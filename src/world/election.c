@@ -244,7 +244,7 @@ static void elect(struct world *w, struct group *g)
         return;
     }
     world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_STAGING, g->label, view_current(g)->view, "elected");
-    source_tell(w, g, NULL);
+    source_tell(w, g);
 }
 
 /* Whoever could have passed the state on to them is none that is believed. */
@@ -265,7 +265,7 @@ static void exclude_unserved(struct world *w, struct group *g)
 
 static void settle_staging(struct world *w, struct group *g)
 {
-    source_tell(w, g, NULL);
+    source_tell(w, g);
     const struct tally *t = &g->tally;
     if (t->waiting == 0 || (MUTANT(SYNC_EARLY_APPLY) && t->staged > 0)) {
         persist_revision(w, g, "all have staged");

@@ -164,7 +164,7 @@ static void resume_replay(struct world *w, struct member *mb, const struct msg_r
         linking_send(w, g, w->admit.current, mb);
     }
     if (g->sync.phase == SYNC_STAGING) { /* it goes on in a freeze: frozen receivers fetch, and their STAGED counts */
-        source_tell(w, g, mb);
+        source_tell_again(w, g, mb);
     }
 }
 

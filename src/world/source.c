@@ -100,22 +100,34 @@ static void put_elected_frame(struct world *w, struct group *g, const struct mem
     }
 }
 
-void source_tell(struct world *w, struct group *g, struct member *again)
+static void send_elected(struct world *w, struct group *g, const struct member *to)
 {
-    uint32_t at = again == NULL && g->tally.untold == 0 ? view_current(g)->members : 0;
+    if (to->conn != SLOT_NONE) {
+        put_elected_frame(w, g, to);
+        outbox_send(w->common->out, MASTER_SEND, to->conn);
+    }
+}
+
+void source_tell(struct world *w, struct group *g)
+{
+    uint32_t at = g->tally.untold == 0 ? view_current(g)->members : 0;
     for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
-        if (again == NULL && !outbox_half_free(w->common->out)) {
+        if (!outbox_half_free(w->common->out)) {
             g->sync.elect_at = w->common->now; /* the others in the next step */
             return;
         }
-        bool first = mb->role != 0 && !mb->told && can_be_told(w, g, mb);
-        bool send = again != NULL ? again == mb && mb->told : first;
-        roll_out(w, mb);
-        mb->told = mb->told || first;
-        roll_in(w, mb);
-        if (send && mb->conn != SLOT_NONE) {
-            put_elected_frame(w, g, mb);
-            outbox_send(w->common->out, MASTER_SEND, mb->conn);
+        if (mb->role != 0 && !mb->told && can_be_told(w, g, mb)) {
+            roll_out(w, mb);
+            mb->told = true;
+            roll_in(w, mb);
+            send_elected(w, g, mb);
         }
+    }
+}
+
+void source_tell_again(struct world *w, struct group *g, const struct member *mb)
+{
+    if (mb->told && mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_SYNC) {
+        send_elected(w, g, mb);
     }
 }

@@ -545,8 +545,10 @@ void admit_publish(struct world *w, enum vote_kind kind);
 /* Voters of the group's sync in rank order: the next at or behind *at, null at the end. */
 struct member *voter_next(const struct world *w, const struct group *g, uint32_t *at);
 bool source_has(const struct member *mb); /* it holds what this round has elected, or has staged it */
-/* ELECTED to all that can be told and were not; `again`: once more to that one alone, if it was told. */
-void source_tell(struct world *w, struct group *g, struct member *again);
+/* ELECTED to all that can be told and were not. */
+void source_tell(struct world *w, struct group *g);
+/* ... once more to this one alone, if it was told. */
+void source_tell_again(struct world *w, struct group *g, const struct member *mb);
 
 /* election.c */
 void election_settle(struct world *w, struct group *g);

@@ -273,6 +273,28 @@ TEST(receiver_without_a_link_to_a_holder_gets_the_state_from_a_third_that_has_st
     }
 }
 
+TEST(receiver_is_told_of_its_first_source_although_a_holder_resumed_in_the_freeze_before) /* taken for told, it waited for ever */
+{
+    struct cluster *c = apart();
+    struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
+    sync_all(c, false);
+    a->no_frozen = true; /* the view does not end meanwhile */
+    peer_suspect(c, d, SUSPECT_LINK, CAUSE_LINK_LOST, a);
+    peer_staged(c, d, STAGED_OK, 0);
+    EXPECT_EQ(b->elected.role, 0); /* nobody is told in a freeze */
+    peer_cut(c, a);
+    peer_resume(c, a);
+    peer_vote(c, a, VOTE_SYNC);
+    EXPECT_EQ(b->elected.role, 0);
+    peer_frozen(a);
+    cluster_pass(c, 600);
+    EXPECT_EQ(b->elected.role, SYNC_RECEIVER);
+    EXPECT_EQ(b->holders[0], d->id);
+    peer_staged(c, b, STAGED_OK, 0);
+    EXPECT(!a->voting && !b->voting && !d->voting);
+    cluster_free(c);
+}
+
 TEST(third_that_lies_is_believed_no_more) /* it would be asked again and again */
 {
     struct cluster *c = apart();

@@ -392,6 +392,13 @@ static bool fault_begins(struct cluster *cl, const struct fault *f, const struct
     return true;
 }
 
+/* Nobody can make a data connection with this process: from then on, and for a while after, a pair may be out of reach of each other. */
+static void set_no_data(struct cluster *cl, struct node *n, bool none)
+{
+    cl->still_at = n->no_data != none ? cl->now : cl->still_at;
+    n->no_data = none;
+}
+
 void faults_fire(struct cluster *cl, uint32_t index)
 {
     struct fault *f = &cl->faults[index];
@@ -436,7 +443,7 @@ void faults_fire(struct cluster *cl, uint32_t index)
         fault_on_link(cl, f);
         break;
     case FAULT_NO_DATA: /* what is open stays so, but for one */
-        n->no_data = true;
+        set_no_data(cl, n, true);
         fault_on_link(cl, f);
         cluster_post(cl, f->for_ns, EVENT_FAULT_END, CLUSTER_NOBODY, index, 0, 0);
         break;
@@ -469,7 +476,7 @@ void faults_end(struct cluster *cl, uint32_t index)
     if (f->kind == FAULT_FREEZE) {
         cluster_freeze(cl, f->node, false);
     } else if (f->kind == FAULT_NO_DATA) {
-        cl->nodes[f->node].no_data = false;
+        set_no_data(cl, &cl->nodes[f->node], false);
     } else if (f->kind == FAULT_MASTER_PAUSE || f->kind == FAULT_MASTER_DEATH) {
         master_fault_end(cl);
     } else {
@@ -499,7 +506,7 @@ void faults_heal(struct cluster *cl)
             cluster_freeze(cl, i, false);
         }
         n->fail_dials = 0;
-        n->no_data = false;
+        set_no_data(cl, n, false);
         n->poison_after = POISON_NEVER;
         n->wrong_result = n->fail_executor = false;
         n->fail_staging = n->lie = false;

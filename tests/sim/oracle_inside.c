@@ -38,12 +38,14 @@ void oracle_known_views(struct cluster *cl)
     }
 }
 
-/* Silence is looked at with each heartbeat, so it may be noticed by so much later. */
+/* Silence is looked at with each heartbeat, so it may be noticed by so much later: told to the master, and by a relay to the two that
+ * it stands between; a spare link that is silent is closed. */
 static bool waits_for_heartbeat(const struct node *n, const struct action *a)
 {
     struct frame_header header;
-    bool suspects = a->kind == ACT_MASTER && frame_get(n->out.bytes + a->frame, &header) && header.type == FRAME_SUSPECT;
-    return suspects || a->kind == ACT_CLOSE_MASTER || a->kind == ACT_DIAL_MASTER || a->kind == ACT_TRACE;
+    bool frame = (a->kind == ACT_MASTER || a->kind == ACT_PEERS) && frame_get(n->out.bytes + a->frame, &header);
+    bool silence = frame && header.type == (a->kind == ACT_MASTER ? FRAME_SUSPECT : FRAME_PATH);
+    return silence || a->kind == ACT_UNLINK || a->kind == ACT_CLOSE_MASTER || a->kind == ACT_DIAL_MASTER || a->kind == ACT_TRACE;
 }
 
 /* The master's silence ends what is under way with it: all of the step follows from that. */

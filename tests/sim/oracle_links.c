@@ -10,7 +10,8 @@ static bool is_undisturbed(const struct cluster *cl, const struct node *n)
 {
     bool still = cl->now - cl->still_at > 40 * CLOCK_S && cl->now - n->cut_at > 40 * CLOCK_S;
     for (uint32_t i = 0; still && i < cl->node_count; i++) {
-        still = !cl->nodes[i].alive || (!cl->cut[n->index][i] && !cl->cut[i][n->index]);
+        const struct node *other = &cl->nodes[i];
+        still = !other->alive || (!other->no_data && !cl->cut[n->index][i] && !cl->cut[i][n->index]);
     }
     return still;
 }

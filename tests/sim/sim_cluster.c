@@ -365,7 +365,9 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     }
     cl->heal_at = cl->now + cl->opt.fault_ns;
     int64_t round_ns = 2 * (opt->latency_ns + opt->jitter_ns);
-    cl->end_at = cl->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns + (opt->burst + opt->refused) * round_ns; /* as if calls came one after the other */
+    int64_t ring_ns = 2 * opt->peers * slow_ns(opt->rate, opt->frame_bytes); /* one frame twice around, one line after the other */
+    cl->end_at = cl->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns + opt->steps * ring_ns +
+                 (opt->burst + opt->refused) * round_ns; /* as if calls came one after the other */
 }
 
 void cluster_fini(struct cluster *cl)

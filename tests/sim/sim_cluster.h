@@ -400,7 +400,7 @@ struct cluster {
     bool apart[CLUSTER_NODES][CLUSTER_NODES];       /* cuts that never heal */
     bool apart_any;
     uint32_t slow[CLUSTER_NODES][CLUSTER_NODES];    /* [from][to] bytes a second; 0: as all */
-    int64_t still_at;                           /* a process stood still, or could not dial, last */
+    int64_t still_at;                           /* a process stood still, or could not dial or be dialled, last */
     uint32_t cuts;
     uint64_t bandwidth_seed;
     struct fault faults[FAULTS_MAX];

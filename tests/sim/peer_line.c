@@ -78,6 +78,7 @@ static void line_drop(struct cluster *cl, struct node *n, struct link *l)
         line_shut(cl, l->channel, l->generation, n);
     }
     l->state = LINK_DOWN;
+    l->failed_told = true; /* until it is wanted again */
     for (int side = 0; side < 2; side++) {
         if (l->sync_up[side]) {
             line_shut(cl, l->sync_channel[side], l->sync_generation[side], n);
@@ -132,6 +133,7 @@ void line_update(struct cluster *cl, struct node *n)
             n->links[n->link_count++] = l;
             l->peer = wanted[i].info.id;
             l->retry_ns = LINE_RETRY_NS;
+            l->failed_told = true;
         }
         if (l->spare != wanted[i].spare) {
             l->retry_ns = wanted[i].spare ? LINE_SPARE_NS : LINE_RETRY_NS;
@@ -145,7 +147,7 @@ void line_update(struct cluster *cl, struct node *n)
             line_bundle_drop(cl, n, l, false);
         }
         l->info = wanted[i].info;
-        if (l->state != LINK_UP) {
+        if (l->state != LINK_UP && l->failed_told) { /* else it has been missing since before, whatever the views */
             l->missing_since = cl->now;
             l->failed_told = false;
         }

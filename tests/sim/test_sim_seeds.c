@@ -143,3 +143,33 @@ TEST(a_session_whose_step_fails_refuses_what_it_was_asked) /* P8 is of sessions 
     static const uint64_t seeds[] = {910028422};
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
+
+TEST(a_receiver_is_told_of_its_first_source_after_a_freeze) /* a member that resumed in the freeze had it marked as told */
+{
+    static const uint64_t seeds[] = {1795746052958};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_ring_of_many_on_slow_links_is_waited_for)
+{
+    static const uint64_t seeds[] = {1795746057529};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_relay_tells_of_a_silent_peer_with_a_heartbeat) /* as every member does: so much later than its deadline says */
+{
+    static const uint64_t seeds[] = {1795746056016};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_process_without_data_connections_may_cost_a_member_its_place) /* its links break again and again until it has them */
+{
+    static const uint64_t seeds[] = {1795746066233};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_link_that_stays_away_is_told_of_however_short_the_views_are) /* two members retried for ever, each view a second long */
+{
+    static const uint64_t seeds[] = {1795746067605};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}

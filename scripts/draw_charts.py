@@ -11,11 +11,9 @@ SPDX-License-Identifier: MIT
 import math
 import re
 import sys
-from pathlib import Path
 
-from rules import report
+from written import ROOT, write_or_check
 
-ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "docs/internals/MEASUREMENTS.md"
 STYLE = """<style>
 text { font: 13px sans-serif; fill: #24292f } .small { font-size: 11px } .title { font-weight: bold }
@@ -149,20 +147,5 @@ def recovery():
 PICTURES = {"bandwidth.svg": bandwidth, "recovery.svg": recovery}
 
 
-def stale(name, drawn):
-    file = ROOT / "docs/pictures" / name
-    if not file.exists() or file.read_text() != drawn:
-        yield f"docs/pictures/{name}: differs from its table; run scripts/draw_charts.py"
-
-
-def main():
-    drawn = {name: draw() for name, draw in PICTURES.items()}
-    if sys.argv[1:] == ["--check"]:
-        return report((f"{name} is its table's", stale(name, text)) for name, text in drawn.items())
-    for name, text in drawn.items():
-        (ROOT / "docs/pictures" / name).write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check([(f"{name} is its table's", ROOT / "docs/pictures" / name, draw()) for name, draw in PICTURES.items()]))

@@ -12,9 +12,9 @@ import json
 import random
 import re
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from written import ROOT, write_or_check
+
 PICTURES = ROOT / "docs" / "pictures"
 STYLE = """<style>
 text{font:14px sans-serif;fill:#1f2328}.small{font-size:12px}.quiet{fill:#59636e}.title{font-size:16px;font-weight:bold}
@@ -223,20 +223,5 @@ def draw_kill():
 DRAWN = {"layers.svg": draw_layers, "allreduce.svg": draw_allreduce, "kill.svg": draw_kill}
 
 
-def main(words):
-    failed = 0
-    for name, draw in DRAWN.items():
-        fresh, path = draw(), PICTURES / name
-        if words == ["--check"]:
-            same = path.exists() and path.read_text() == fresh
-            failed += not same
-            print("PASS" if same else "FAIL", f"docs/pictures/{name} is what its data gives" + ("" if same else "; run scripts/pictures.py"))
-        else:
-            path.write_text(fresh)
-    if words == ["--check"]:
-        print(f"{len(DRAWN) - failed} passed, {failed} failed")
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check([(f"docs/pictures/{name} is what its data gives", PICTURES / name, draw()) for name, draw in DRAWN.items()]))

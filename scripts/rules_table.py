@@ -8,11 +8,10 @@ SPDX-License-Identifier: MIT
 """
 import re
 import sys
-from pathlib import Path
 
-from rules import report
+from written import ROOT, write_or_check
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs/internals"
+FOLDER = ROOT / "docs/internals"
 HEAD = """# Rules, tests and mutants
 
 Every rule of [RULES](RULES.md) and every guarantee of [TESTING](TESTING.md#guarantees), with the files that
@@ -23,7 +22,6 @@ these tests find. `scripts/rules_table.py` writes this page from those two.
 |---|---|---|---|---|
 """
 NAME = re.compile(r"\b[A-Z][A-Z_0-9]{2,}\b")
-ROOT = FOLDER.parent.parent
 PLANTED = set(re.findall(r"X\(([A-Z_]+)\)", (ROOT / "src/core/mutant.h").read_text()))
 PLANTED |= {name for model in (ROOT / "verify").glob("*.pml") for name in re.findall(r"-D([A-Z_]+)", model.read_text())}
 
@@ -71,13 +69,5 @@ def table():
     return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows())
 
 
-def breaches(drawn):
-    file = FOLDER / "RULE_TABLE.md"
-    if not file.exists() or file.read_text() != drawn:
-        yield "docs/internals/RULE_TABLE.md: differs from RULES.md and TESTING.md; run scripts/rules_table.py"
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--check"]:
-        sys.exit(report([("the table of rules is that of the pages", breaches(table()))]))
-    (FOLDER / "RULE_TABLE.md").write_text(table())
+    sys.exit(write_or_check([("the table of rules is that of the pages", FOLDER / "RULE_TABLE.md", table())]))

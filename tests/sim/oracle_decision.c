@@ -27,7 +27,8 @@ void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
     }
 }
 
-static void check(struct cluster *cl, const struct node *n, const struct op_decision *d)
+/* crowded: what was only heard to be refused may have found no room at the master. */
+static void check(struct cluster *cl, const struct node *n, const struct op_decision *d, bool crowded)
 {
     struct reader r;
     struct msg_frozen f;
@@ -39,7 +40,8 @@ static void check(struct cluster *cl, const struct node *n, const struct op_deci
         if (!good || !op_name_equal(&o.name, &d->name)) {
             continue;
         }
-        if (o.state == OP_REFUSED && (d->outcome != OUTCOME_REFUSED || o.cause > d->cause)) {
+        bool kept = o.params != 0 || !crowded;
+        if (o.state == OP_REFUSED && kept && (d->outcome != OUTCOME_REFUSED || o.cause > d->cause)) {
             cluster_fail(cl, "M3: peer %u listed op %llu/%u as refused with cause %u, decided %u with cause %u", n->index,
                          (unsigned long long)o.name.tag, o.name.seq, o.cause, d->outcome, d->cause);
         }
@@ -74,6 +76,27 @@ static bool skip_lists(struct reader *r, const struct msg_view *m, uint64_t *rem
     return good;
 }
 
+/* Its report is of the view that this one ends, and it has not left with it: it may be a newcomer by now. */
+static bool survives(const struct node *n, const struct node *at, const struct msg_view *m, uint64_t run, const uint64_t *removed)
+{
+    bool survivor = n->report != NULL && n->group == at->group && n->report_view == m->parent && n->report_run == run &&
+                    n->program->inside == at->program->inside;
+    for (uint32_t x = 0; x < m->removed && x < CLUSTER_NODES; x++) {
+        survivor = survivor && removed[x] != n->report_id;
+    }
+    return survivor;
+}
+
+static uint32_t reports_of(const struct node *n)
+{
+    struct reader r;
+    struct msg_frozen f;
+    reader_init(&r, n->report, n->report_bytes);
+    return get_frozen(&r, &f) ? f.reports : 0;
+}
+
+enum { HEARD_PART = 8 }; /* what was only heard to be refused gets this part of the master's records */
+
 void oracle_decisions(struct cluster *cl, const struct node *at, const struct frame_header *h, const void *payload)
 {
     struct reader r;
@@ -83,20 +106,18 @@ void oracle_decisions(struct cluster *cl, const struct node *at, const struct fr
     if (h->type != FRAME_VIEW || !get_view(&r, &m) || m.parent == 0 || !skip_lists(&r, &m, removed)) {
         return;
     }
+    uint32_t listed = 0;
+    for (uint32_t k = 0; k < cl->node_count; k++) {
+        listed += survives(&cl->nodes[k], at, &m, h->run, removed) ? reports_of(&cl->nodes[k]) : 0;
+    }
     for (uint32_t i = 0; i < m.decisions; i++) {
         struct op_decision d;
         if (!get_op_decision(&r, &d)) {
             return;
         }
         for (uint32_t k = 0; k < cl->node_count; k++) {
-            const struct node *n = &cl->nodes[k];
-            bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent && n->report_run == h->run &&
-                            n->program->inside == at->program->inside;
-            for (uint32_t x = 0; x < m.removed && x < CLUSTER_NODES; x++) {
-                survivor = survivor && removed[x] != n->report_id; /* it may be a newcomer by now */
-            }
-            if (survivor) {
-                check(cl, n, &d);
+            if (survives(&cl->nodes[k], at, &m, h->run, removed)) {
+                check(cl, &cl->nodes[k], &d, listed > cl->master.config.max_operations / HEARD_PART);
             }
         }
     }

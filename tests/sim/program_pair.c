@@ -187,6 +187,22 @@ static void compare(struct cluster *cl, const struct node *n, const struct call 
     }
 }
 
+/* Another member receives from any source in this step, too.  It might send yet, so votes of all others block neither of the two. */
+static bool two_receive_any(const struct cluster *cl, const struct node *n, const struct call *c)
+{
+    for (uint32_t i = 0; c->any && i < cl->node_count; i++) {
+        const struct node *other = &cl->nodes[i];
+        bool beside = other != n && other->alive && other->group == n->group && other->program->step == n->program->step;
+        for (uint32_t k = 0; beside && k < other->config.max_ops; k++) {
+            const struct call *theirs = &other->program->call[k];
+            if (theirs->any && theirs->to == other->id) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Whether it is to be called again: it was matched with nothing, or not made. */
 bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
@@ -201,11 +217,12 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (c->many) {
         return match_outcome(cl, n, c, o);
     }
-    if (o->cause == CAUSE_DEADLINE && cl->now >= c->limit && cl->lies == 0) {
+    bool limit = o->cause == CAUSE_DEADLINE && cl->now >= c->limit, nobody = limit && two_receive_any(cl, n, c);
+    if (limit && !nobody && cl->lies == 0) {
         cluster_fail(cl, "peer %u: message %u of step %llu, from %llx to %llx, has waited for %d s", n->index, c->op,
                      (unsigned long long)n->program->step, (unsigned long long)c->from, (unsigned long long)c->to, PAIR_LIMIT_S);
     }
-    if (unmatched && o->cause == CAUSE_BLOCKED) {
+    if (unmatched && (o->cause == CAUSE_BLOCKED || nobody)) {
         return false; /* all others vote, and have given up the step */
     }
     if (later || unmatched) {

@@ -173,3 +173,15 @@ TEST(a_link_that_stays_away_is_told_of_however_short_the_views_are) /* two membe
     static const uint64_t seeds[] = {1795746067605};
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
+
+TEST(what_was_only_heard_to_be_refused_may_find_no_room_at_the_master) /* 298 refusals; the master keeps 256 of them */
+{
+    static const uint64_t seeds[] = {1795748232613};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(two_that_receive_from_any_source_wait_until_their_deadlines) /* either might send yet, though all others vote */
+{
+    static const uint64_t seeds[] = {1795748240201};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}

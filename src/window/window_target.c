@@ -216,6 +216,22 @@ static bool is_due(const struct window_peer *p, uint64_t seq)
     return false;
 }
 
+/* Nothing more is to be done under that number.  A signal that waits for what came before it is dropped, and never counted too early; a last
+ * word that waits is kept, since nobody says it again. */
+static void withdraw(struct window_peer *p, uint64_t seq)
+{
+    LIST_FOR_EACH(l, after, &p->answers) {
+        struct window_task *t = LIST_ENTRY(l, struct window_task, in);
+        if (t->what.seq == seq && t->what.kind == WINDOW_CLOSE) {
+            return;
+        }
+        if (t->what.seq == seq && t->what.kind == WINDOW_SIGNAL && !MUTANT(WINDOW_VOID_COUNTS)) {
+            task_over(t);
+        }
+    }
+    set_done(p, seq);
+}
+
 /* Its place among answers, before those of greater numbers; null: it is there already. */
 static struct list *place_among(struct window_peer *p, uint64_t seq)
 {
@@ -252,7 +268,7 @@ static void request(struct window_peer *p, const struct window_request *q, uint6
     }
     next_view(p, view);
     if (q->kind == WINDOW_VOID) {
-        set_done(p, q->seq);
+        withdraw(p, q->seq);
         answer(p);
         return;
     }

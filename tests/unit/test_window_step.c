@@ -77,7 +77,8 @@ static void hear(struct bench *b, uint8_t kind, uint64_t seq)
     struct writer w;
     EXPECT(hears != NULL && hears->role == WINDOW_HEARS);
     writer_init(&w, b->window->heard, sizeof b->window->heard);
-    put_window_request(&w, &(struct window_request){.kind = kind, .width = kind == WINDOW_ADD ? 8 : 0, .seq = seq, .bytes = 8, .operand = kind == WINDOW_ADD});
+    put_window_request(&w, &(struct window_request){.kind = kind, .width = kind == WINDOW_ADD ? 8 : 0, .seq = seq,
+                                                    .bytes = kind == WINDOW_PUT || kind == WINDOW_ADD ? 8 : 0, .operand = kind == WINDOW_ADD});
     message_ended(b, hears, false);
 }
 
@@ -186,5 +187,47 @@ TEST(what_waits_for_bytes_of_a_view_that_has_ended_is_answered_in_the_view_that_
     EXPECT_EQ(b->memory[0], 1);
     message_ended(b, answer, false);
     EXPECT(b->window->under_way == 1); /* that receive */
+    bench_free(b);
+}
+
+TEST(a_signal_that_is_given_up_does_not_come_before_the_bytes_that_were_put_before_it)
+{
+    struct bench *b = bench_new();
+    struct window_peer *other = &b->window->peer[OTHER];
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
+    hear(b, WINDOW_PUT, 0);
+    struct list *hears = list_pop(&b->set.todo.says);
+    struct window_message *bytes = said(b);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_SIGNAL, 1);
+    EXPECT_EQ(other->signals, 0);
+    b->view = 8;
+    message_ended(b, bytes, true);
+    hear(b, WINDOW_PUT, 0);
+    hears = list_pop(&b->set.todo.says);
+    bytes = said(b);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_VOID, 1); /* its program has cancelled it meanwhile */
+    EXPECT_EQ(other->signals, 0);
+    message_ended(b, bytes, false);
+    EXPECT_EQ(other->signals, 0); /* withdrawn */
+    EXPECT_EQ(other->floor, 2);
+    bench_free(b);
+}
+
+TEST(the_last_word_of_a_member_waits_for_its_bytes_although_it_is_made_void)
+{
+    struct bench *b = bench_new();
+    struct window_peer *other = &b->window->peer[OTHER];
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
+    hear(b, WINDOW_PUT, 0);
+    struct list *hears = list_pop(&b->set.todo.says);
+    struct window_message *bytes = said(b);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_CLOSE, 1);
+    hear(b, WINDOW_VOID, 1);
+    EXPECT(!other->closed);
+    message_ended(b, bytes, false);
+    EXPECT(other->closed);
     bench_free(b);
 }

@@ -390,12 +390,13 @@ static void check_result(struct cluster *cl, const struct node *n, const struct 
                  (unsigned long long)n->program->step, why);
 }
 
-/* A mismatch names another peer, and both calls. */
+/* A mismatch names another peer, by its rank if it is still a member, and both calls. */
 static void check_told(struct cluster *cl, const struct node *n, const struct session_outcome *o)
 {
     struct session_info info;
     session_info(n->session, &info);
-    bool both = strstr(o->text, "this peer has ") == o->text && strstr(o->text, "; rank ") != NULL;
+    const char *other = session_present(n->session, o->differs) ? "; rank " : "; peer ";
+    bool both = strstr(o->text, "this peer has ") == o->text && (strstr(o->text, "; rank ") != NULL || strstr(o->text, other) != NULL);
     if (cl->lies == 0 && (!both || o->differs == 0 || o->differs == info.id)) {
         cluster_fail(cl, "peer %u is told of a mismatch with %llx: %s", n->index, (unsigned long long)o->differs, o->text);
     }

@@ -5,13 +5,13 @@
  * SPDX-License-Identifier: MIT */
 #include "sim_cluster.h"
 
-/* Nothing has kept this process from anybody for long enough to link up again. */
+/* Nothing has kept this process from anybody for long enough to link up again.  A process without memory for what it hears breaks its links. */
 static bool is_undisturbed(const struct cluster *cl, const struct node *n)
 {
     bool still = cl->now - cl->still_at > 40 * CLOCK_S && cl->now - n->cut_at > 40 * CLOCK_S;
     for (uint32_t i = 0; still && i < cl->node_count; i++) {
         const struct node *other = &cl->nodes[i];
-        still = !other->alive || (!other->no_data && !cl->cut[n->index][i] && !cl->cut[i][n->index]);
+        still = !other->alive || (!other->no_data && !other->starved && !cl->cut[n->index][i] && !cl->cut[i][n->index]);
     }
     return still;
 }

@@ -185,3 +185,21 @@ TEST(two_that_receive_from_any_source_wait_until_their_deadlines) /* either migh
     static const uint64_t seeds[] = {1795748240201};
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
+
+TEST(a_process_without_memory_for_what_it_hears_may_lose_its_place) /* it breaks the link with whoever says it, in each view again */
+{
+    static const uint64_t seeds[] = {1795752548745};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_signal_that_is_given_up_does_not_overtake_a_put) /* it was counted before the put had come again in the next view */
+{
+    static const uint64_t seeds[] = {1795752545274};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_mismatch_with_a_member_that_has_gone_names_no_rank) /* the view that owes the error does without that member */
+{
+    static const uint64_t seeds[] = {1795752556483};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}

@@ -1116,8 +1116,9 @@ typedef struct pcclWindowParams_t {
  * before the others learn of the call: null, or impossible params; the others wait for this member's next call. */
 PCCL_EXPORT pcclResult_t pcclCreateWindow(const pcclWindowParams_t *params, const pcclComm_t *communicator, pcclWindow_t **window_out);
 /* Destroys a window. All remaining members call it. It waits until this member's operations have ended, then until
- * all others have called it too, so that the memory is not used afterwards. Memory of the library is freed, including
- * the mappings of other members. No other thread of this member may be in a vote meanwhile. Waits for signals of a
+ * all others have called it too. The memory is not used afterwards. The call does not wait for a member that has been
+ * silent for the stall time: a network may be cut, or a process stopped. Operations on the window of that member fail
+ * with RankConnectionLost, cause PeerSilent. Memory of the library is freed, including the mappings of other members. No other thread of this member may be in a vote meanwhile. Waits for signals of a
  * member that has called it end, and so do this process's waits for its own. A window whose communicator was
  * destroyed, or is no longer a member, is freed at once. */
 PCCL_EXPORT pcclResult_t pcclDestroyWindow(pcclWindow_t *window);

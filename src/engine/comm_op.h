@@ -182,6 +182,8 @@ struct op_own {
 };
 /* One right after the other.  False: no memory, nothing was launched. */
 bool op_own_launch(struct comm *c, struct queue *q, struct op_own *list, uint32_t count);
+/* Whether lanes hold its buffers.  After a cancel they let go, and no one touches the buffers again, however long its end is in coming. */
+bool op_own_lent(struct comm *c, const struct comm_op *op);
 /* A call that no session knows: its maker carries it out, is woken by way of `keeper` when it is cancelled (comm_op_given_up) and when the
  * communicator leaves, and settles it.  Null: no memory. */
 struct comm_op *comm_op_begin(struct comm *c, const char *phase, struct queue *keeper);

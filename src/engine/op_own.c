@@ -26,3 +26,11 @@ bool op_own_launch(struct comm *c, struct queue *q, struct op_own *list, uint32_
     comm_undriven(c);
     return true;
 }
+
+bool op_own_lent(struct comm *c, const struct comm_op *op)
+{
+    pthread_mutex_lock(&c->lock);
+    bool lent = !op->place.detached && c->machine.session != NULL && session_lent(c->machine.session, op->place.slot);
+    pthread_mutex_unlock(&c->lock);
+    return lent;
+}

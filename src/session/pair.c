@@ -253,9 +253,15 @@ void pair_match(struct session *s, struct tag *box, struct outbox *out)
     }
 }
 
+/* From here on nothing reads the program's buffer: what has not gone is not sent, and nothing is said of it again but the wish. */
 static void ask(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
 {
     op->asked = cause;
+    if (!MUTANT(LENT_ON)) {
+        op->whole = true;
+        path_stop(s, op);
+        slot_stop(s, op->slot, out);
+    }
     say_refuse(s, op, cause, s->id, out);
     if (MUTANT(ASK_BELIEVE)) {
         slot_end(s, op->slot, slot_result(&s->slots[op->slot], cause), cause, s->id, out);
@@ -273,8 +279,7 @@ static void send_start(struct session *s, struct op *op, struct outbox *out)
         op->slot = NONE;
         op_drop(s, op);
     } else if (unable(c) != CAUSE_NONE) {
-        op->whole = true; /* there is nothing to say but that */
-        ask(s, op, unable(c), out);
+        ask(s, op, unable(c), out); /* there is nothing to say but that */
     } else if (op->eager) {
         announce_to(s, op, rank, out);
     } else {

@@ -168,7 +168,7 @@ void links_up(struct session *s, struct session_event *e, struct outbox *out)
     p->link_failed = false;
     p->suspected = p->suspected == CAUSE_PEER_LOST && !MUTANT(REFUSED_KEPT) ? CAUSE_LINK_LOST : p->suspected;
     p->their_view = MUTANT(THEIR_VIEW_KEPT) ? p->their_view : 0;
-    p->heard = s->now;
+    p->heard = p->spoke = s->now;
     if (p->in_view) {
         outbox_frame(out, FRAME_PING, s->run, s->view.view);
         outbox_send(out, ACT_PEERS, p->id);
@@ -347,7 +347,7 @@ void links_tick(struct session *s, struct outbox *out)
          * a third peer, whose operation stalls with this one, can take this one for the cause. */
         int64_t half = s->stall_ns / 2, bound = p->link_up ? s->stall_ns : s->cfg.link_ns < half ? s->cfg.link_ns : half;
         if (paused) {
-            p->heard = s->now;
+            p->heard = p->spoke = s->now;
         } else if (s->now - p->heard > bound && p->spare && p->link_up) {
             unlink_peer(p, out);
             complaint_spare(s, p, out);
@@ -359,6 +359,13 @@ void links_tick(struct session *s, struct outbox *out)
     if (s->proposal != 0 && s->now >= s->link_by) {
         links_check(s, out);
     }
+}
+
+int64_t session_silent_at(const struct session *s, uint64_t id)
+{
+    uint64_t relay = s->view.edges > 0 ? view_relay(s, s->id, id) : 0;
+    uint32_t i = peer_find(s, relay != 0 ? relay : id);
+    return i != NONE && s->peers[i].in_view ? s->peers[i].spoke + s->stall_ns : INT64_MAX;
 }
 
 uint32_t session_wanted(const struct session *s, struct session_wanted *out, uint32_t capacity)

@@ -36,7 +36,7 @@ uint32_t peer_get(struct session *s, uint64_t id)
     }
     if (i == NONE && s->peer_next < s->peer_count) {
         i = s->peer_next++;
-        s->peers[i] = (struct peer){.id = id, .rank = NONE, .replay = NONE};
+        s->peers[i] = (struct peer){.id = id, .spoke = s->now, .rank = NONE, .replay = NONE};
         s->peer_row[row_of(s, id)] = i + 1;
     }
     return i;

@@ -57,7 +57,7 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
     if (from == NONE || !s->peers[from].link_up) {
         return;
     }
-    s->peers[from].heard = s->now;
+    s->peers[from].heard = s->peers[from].spoke = s->now;
     struct reader r;
     reader_init(&r, e->payload, e->header->length);
     const struct frame_header *h = e->header;

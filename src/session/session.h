@@ -338,6 +338,10 @@ uint64_t session_called(const struct session *s, uint32_t rank);
 /* Fills in `named` and `derived`. */
 void session_name(const struct session *s, struct session_outcome *outcome);
 bool session_present(const struct session *s, uint64_t id); /* in the installed view */
+/* When a member will have been silent for the stall time: itself, or who passes on what it says.  INT64_MAX: it is no member. */
+int64_t session_silent_at(const struct session *s, uint64_t id);
+/* Whether lanes hold the buffers of this call. */
+bool session_lent(const struct session *s, uint32_t slot);
 struct session_member {
     uint64_t id;
     uint32_t key, ring_position; /* NONE: lost */

@@ -50,7 +50,8 @@ struct peer {
     uint64_t their_view; /* newest view it said to be in, on this link */
     uint64_t bundle;     /* number of the usable data bundle, 0 none */
     uint64_t bundle_view; /* last view in which a READY named this bundle */
-    int64_t heard;
+    int64_t heard;       /* since when its silence counts against it in this view */
+    int64_t spoke;       /* when it was last heard, whatever the view */
     uint32_t named;      /* operations that it runs and that are neither launched nor refused here */
     uint32_t opened, answered; /* not launched here and refused: it was heard first, for itself; in answer to another */
     uint32_t parked;     /* EAGER payloads of it that are parked */

@@ -124,6 +124,11 @@ void slot_stop(struct session *s, uint32_t slot, struct outbox *out)
     }
 }
 
+bool session_lent(const struct session *s, uint32_t slot)
+{
+    return slot < s->slot_count && s->slots[slot].at.started;
+}
+
 void slot_return(struct session *s, uint32_t slot, struct outbox *out)
 {
     slot_move(s, slot, SLOT_RETURNED);

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+#include "core/condition.h"
 #include "window/window_service.h"
+
+enum { LET_GO_NS = 1000000 }; /* lanes that were told to let go of a buffer are looked at so often */
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
 
@@ -57,23 +61,42 @@ static void window_quiet(struct window *w)
     }
 }
 
+/* With the lock: the service has it from here on, and nothing touches the program's memory any more. */
+static void window_leave(struct window *w)
+{
+    struct windows *ws = w->windows;
+    windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_LEFT, .window = w});
+    while (!ws->ended && windows_lend(ws, w)) {
+        (void)cond_wait(&ws->changed, &ws->lock, clock_now_ns() + LET_GO_NS);
+    }
+}
+
 void window_free(struct window *w)
 {
     struct windows *ws = w->windows;
+    bool kept = false;
     if (ws != NULL) {
         pthread_mutex_lock(&ws->lock);
-        if (!ws->ended) {
+        kept = !ws->ended && w->closing && !window_done(w);
+        if (kept) {
+            window_leave(w);
+            kept = w->kept = !ws->ended; /* else the communicator has gone meanwhile */
+        } else if (!ws->ended) {
             window_quiet(w);
         }
-        windows_remove(w);
+        if (kept) {
+            queue_wake(ws->queue);
+        } else {
+            windows_remove(w);
+        }
         pthread_mutex_unlock(&ws->lock);
+    }
+    if (!kept) {
+        window_release(w);
+    }
+    if (ws != NULL) {
         windows_drop(ws);
     }
-    window_memory_free(w);
-    for (uint32_t r = 0; r < w->world; r++) {
-        free(w->peer[r].answered);
-    }
-    free(w);
 }
 
 /* ---- Calls --------------------------------------------------------------------------------------------------------- */
@@ -138,14 +161,28 @@ void window_tell(struct window *w, uint32_t rank, struct window_info *out)
     pthread_mutex_unlock(&ws->lock);
 }
 
+/* Waits while `goes_on` says so.  What is open with members that have been silent for the stall time ends meanwhile. */
+static void close_wait(struct window *w, bool (*goes_on)(const struct window *))
+{
+    struct windows *ws = w->windows;
+    for (;;) {
+        int64_t until = windows_silence(ws, w);
+        bool lends = windows_lend(ws, w);
+        windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_ABANDON, .window = w});
+        if (!goes_on(w)) {
+            return;
+        }
+        int64_t soon = clock_now_ns() + LET_GO_NS;
+        (void)cond_wait(&ws->changed, &ws->lock, lends && soon < until ? soon : until);
+    }
+}
+
 void window_close(struct window *w)
 {
     struct windows *ws = w->windows;
     pthread_mutex_lock(&ws->lock);
     windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = w});
-    while (w->calls > w->waits) { /* a member that has been told goes, and answers nothing more */
-        pthread_cond_wait(&ws->changed, &ws->lock);
-    }
+    close_wait(w, window_acts); /* a member that has been told goes, and answers nothing more */
     for (uint32_t r = 0; r < w->world; r++) {
         struct window_op *op = r == w->rank || w->peer[r].missing ? NULL
                                 : op_new(w, &(struct window_call){.kind = WINDOW_CLOSE, .rank = r});
@@ -156,8 +193,6 @@ void window_close(struct window *w)
             break;
         }
     }
-    while (w->calls > 0 || (w->over.result == RESULT_PENDING && !window_closed_by_all(w))) {
-        pthread_cond_wait(&ws->changed, &ws->lock);
-    }
+    close_wait(w, window_waits);
     pthread_mutex_unlock(&ws->lock);
 }

@@ -37,6 +37,44 @@ void windows_see(struct windows *ws)
     }
 }
 
+int64_t windows_silence(struct windows *ws, struct window *w)
+{
+    struct comm *c = ws->comm;
+    int64_t now = clock_now_ns(), next = CLOCK_NEVER;
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t r = 0; r < w->world; r++) {
+        struct window_peer *p = &w->peer[r];
+        int64_t at = c->machine.session != NULL && r != w->rank ? session_silent_at(c->machine.session, p->id) : CLOCK_NEVER;
+        p->silent = at <= now;
+        next = at > now && at < next ? at : next;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return next;
+}
+
+static bool lends(struct windows *ws, struct window_message *m)
+{
+    m->lent = m->handle != NULL && op_own_lent(ws->comm, m->handle);
+    return m->lent;
+}
+
+bool windows_lend(struct windows *ws, struct window *w)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < w->world; r++) {
+        LIST_FOR_EACH(l, after, &w->peer[r].ops) {
+            struct window_op *op = LIST_ENTRY(l, struct window_op, in);
+            bool first = lends(ws, &op->message[0]), second = lends(ws, &op->message[1]);
+            any = any || (op->given_up && (first || second));
+        }
+    }
+    LIST_FOR_EACH(l, after, &w->tasks) {
+        bool lent = lends(ws, &LIST_ENTRY(l, struct window_task, in)->message);
+        any = any || (w->left && lent);
+    }
+    return any;
+}
+
 /* What a step may need, or not: there is one of each. */
 static void supply(struct window_set *s)
 {

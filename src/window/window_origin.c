@@ -57,13 +57,19 @@ static void end_with(struct window_op *op, const struct session_outcome *o)
     forget(op);
 }
 
-static void end_at_once(struct window_op *op, enum session_result result, uint8_t cause)
+static struct session_outcome outcome_of(const struct window_op *op, enum session_result result, uint8_t cause)
 {
     struct session_outcome o = {.result = result, .cause = cause, .world = op->window->world, .since = op->window->set->now};
-    if (result == RESULT_LOST && cause == CAUSE_PEER_LOST) {
+    if (result == RESULT_LOST && (cause == CAUSE_PEER_LOST || cause == CAUSE_PEER_SILENT)) {
         o.culprit = peer_of(op)->id;
         o.named = (struct member_name){.id = o.culprit, .ranked = op->what.rank + 1};
     }
+    return o;
+}
+
+static void end_at_once(struct window_op *op, enum session_result result, uint8_t cause)
+{
+    struct session_outcome o = outcome_of(op, result, cause);
     end_with(op, &o);
 }
 
@@ -73,15 +79,22 @@ static void end_over(struct window_op *op)
 }
 
 /* It is on the program: one of the two has destroyed its window. */
-static void end_closed(struct window_op *op)
+static struct session_outcome closed_outcome(const struct window_op *op)
 {
     const struct window *w = op->window;
     struct session_outcome o = {.result = RESULT_USAGE, .world = w->world, .since = w->set->now};
     if (op->what.rank == w->rank || w->closing) {
         snprintf(o.text, sizeof o.text, "this window is being destroyed");
     } else {
-        snprintf(o.text, sizeof o.text, "rank %u has destroyed its window and signals no more", op->what.rank);
+        snprintf(o.text, sizeof o.text, "rank %u has destroyed its window%s", op->what.rank,
+                 op->what.kind == WINDOW_VOID ? " and signals no more" : "");
     }
+    return o;
+}
+
+static void end_closed(struct window_op *op)
+{
+    struct session_outcome o = closed_outcome(op);
     end_with(op, &o);
 }
 
@@ -230,12 +243,23 @@ void origin_start(struct window_op *op)
 
 /* ---- A message has ended ----------------------------------------------------------------------------------------- */
 
+/* Its target has left the window: it allows nothing any more of what it has said that it does. */
+static bool refused_by_closed(const struct window_op *op)
+{
+    const struct window_peer *p = peer_of(op);
+    const struct window_call *k = &op->what;
+    bool refused = op->outcome.cause == CAUSE_ARGUMENT || (op->outcome.cause == CAUSE_CANCEL && op->outcome.culprit == p->id);
+    return p->closed && refused && window_allows(p->bytes, p->rights, k->kind, k->offset, k->bytes);
+}
+
 /* The program learns now that it is given up, or has failed; the target next. */
 static void make_void(struct window_op *op)
 {
     struct window_peer *p = peer_of(op);
     if (!op->ended) {
         op->outcome = (struct session_outcome){.result = RESULT_LOST, .cause = CAUSE_CANCEL, .world = op->window->world};
+    } else if (refused_by_closed(op)) {
+        op->outcome = closed_outcome(op);
     }
     settle(op, &op->outcome);
     if (op->what.kind == WINDOW_CLOSE) { /* what does not get there does not come from there */
@@ -385,6 +409,49 @@ static void end_list(struct list *list, enum session_result result)
     }
 }
 
+/* Wanted no more.  The request is short, and tells the target what else it has to wait for: only what goes with it is cancelled. */
+static void stop(struct window_op *op)
+{
+    bool more = op->what.kind == WINDOW_PUT || window_answers(op->what.kind);
+    if (more && !op->given_up) {
+        window_stop(&op->message[0]);
+    }
+    op->given_up = true;
+}
+
+/* The program learns that the other one is silent; the other one learns nothing before it is heard again. */
+static void abandon(struct window_op *op)
+{
+    struct session_outcome o = outcome_of(op, RESULT_LOST, CAUSE_PEER_SILENT);
+    if (op->settled || op->what.kind == WINDOW_CLOSE) {
+        return;
+    }
+    if (!op->numbered) {
+        end_with(op, &o);
+        return;
+    }
+    if (op->cut) { /* no message of it is under way */
+        op->outcome = o;
+        op->ended = true;
+        make_void(op);
+        return;
+    }
+    stop(op);
+    if (!op->message[0].lent && !op->message[1].lent) {
+        settle(op, &o);
+    }
+}
+
+void origin_abandon(struct window_peer *p)
+{
+    struct list *const lists[] = {&p->ops, &p->queued, &p->waiters};
+    for (uint32_t i = 0; i < 3; i++) {
+        LIST_FOR_EACH(l, after, lists[i]) {
+            abandon(LIST_ENTRY(l, struct window_op, in));
+        }
+    }
+}
+
 void origin_lost(struct window_peer *p)
 {
     end_list(&p->queued, RESULT_LOST); /* those under way end by themselves */
@@ -426,11 +493,7 @@ static void give_up(struct window_op *op)
         make_void(op);
         return;
     }
-    op->given_up = true;
-    bool more = op->what.kind == WINDOW_PUT || window_answers(op->what.kind);
-    if (more) { /* the request is short, and tells the target what else it has to wait for */
-        window_stop(&op->message[0]);
-    }
+    stop(op);
 }
 
 void origin_give_up(struct window *w)

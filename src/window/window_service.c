@@ -50,6 +50,24 @@ static bool windows_next(struct windows *ws)
     return any;
 }
 
+/* Windows that their program has left, when all is said. */
+static void windows_bury(struct windows *ws)
+{
+    LIST_FOR_EACH(l, after, &ws->set.all) {
+        struct window *w = LIST_ENTRY(l, struct window, all);
+        if (!w->kept || !window_done(w)) {
+            continue;
+        }
+        if (!w->quiet) {
+            windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = w});
+        }
+        if (w->under_way == 0) {
+            windows_remove(w);
+            window_release(w);
+        }
+    }
+}
+
 static void *windows_run(void *arg)
 {
     struct windows *ws = arg;
@@ -67,6 +85,7 @@ static void *windows_run(void *arg)
             windows_look(ws);
         }
         windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_FOLLOW});
+        windows_bury(ws);
         stop = ws->stop;
         pthread_mutex_unlock(&ws->lock);
     }
@@ -169,6 +188,15 @@ void windows_remove(struct window *w)
     w->windows->count--;
 }
 
+void window_release(struct window *w)
+{
+    window_memory_free(w);
+    for (uint32_t r = 0; r < w->world; r++) {
+        free(w->peer[r].answered);
+    }
+    free(w);
+}
+
 /* All messages have ended, or do so by themselves: the communicator has left. */
 void windows_end(struct comm *c)
 {
@@ -185,6 +213,9 @@ void windows_end(struct comm *c)
         }
         windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = w});
         windows_remove(w);
+        if (w->kept) {
+            window_release(w);
+        }
     }
     ws->ended = true;
     pthread_mutex_unlock(&ws->lock);
@@ -199,7 +230,11 @@ void windows_abandon(struct comm *c)
         return;
     }
     LIST_FOR_EACH(l, after, &ws->set.all) {
-        windows_remove(LIST_ENTRY(l, struct window, all));
+        struct window *w = LIST_ENTRY(l, struct window, all);
+        windows_remove(w);
+        if (w->kept) {
+            window_release(w);
+        }
     }
     c->windows = NULL;
     queue_abandon(ws->queue);

@@ -26,11 +26,16 @@ struct windows {
 void windows_step(struct windows *ws, const struct window_event *e);
 /* Before it: who is a member, of what view. */
 void windows_see(struct windows *ws);
+/* Says of each member whether it has been silent for the stall time; returns when that is to be asked again. */
+int64_t windows_silence(struct windows *ws, struct window *w);
+/* Says of each message under way whether lanes hold the program's memory for it; returns whether they do for any that was given up. */
+bool windows_lend(struct windows *ws, struct window *w);
 
 /* window_service.c */
 struct windows *windows_get(struct comm *c); /* made by the first who asks; null: no memory */
 bool windows_add(struct windows *ws, struct window *w, uint64_t *serial_out); /* false: there are too many */
 void windows_remove(struct window *w);
+void window_release(struct window *w); /* frees it; it is in no set */
 void windows_drop(struct windows *ws); /* a user less; the last one frees it */
 
 /* window_memory.c */

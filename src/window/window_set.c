@@ -123,6 +123,67 @@ bool window_closed_by_all(const struct window *w)
     return true;
 }
 
+/* Operations of the program with that member. */
+static bool acts_on(const struct window_peer *p)
+{
+    LIST_FOR_EACH(l, after, &p->ops) {
+        if (!p->silent || !LIST_ENTRY(l, struct window_op, in)->settled) {
+            return true;
+        }
+    }
+    return !list_empty(&p->queued);
+}
+
+bool window_acts(const struct window *w)
+{
+    for (uint32_t r = 0; r < w->world; r++) {
+        if (acts_on(&w->peer[r])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool window_waits(const struct window *w)
+{
+    if (w->over.result != RESULT_PENDING) {
+        return w->calls > 0;
+    }
+    for (uint32_t r = 0; r < w->world; r++) {
+        const struct window_peer *p = &w->peer[r];
+        bool open = acts_on(p) || !list_empty(&p->waiters) || (!p->closed && !p->missing);
+        if (r != w->rank && !p->silent && open) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool window_done(const struct window *w)
+{
+    return w->calls == 0 && (w->over.result != RESULT_PENDING || window_closed_by_all(w));
+}
+
+/* The program's, with members that have been silent for long. */
+static void abandon(struct window *w)
+{
+    for (uint32_t r = 0; r < w->world; r++) {
+        if (w->peer[r].silent && !MUTANT(WINDOW_WAITS)) {
+            origin_abandon(&w->peer[r]);
+        }
+    }
+}
+
+/* Whatever the others ask for from here on is refused. */
+static void left(struct window *w)
+{
+    w->left = true;
+    w->base = NULL;
+    w->bytes = 0;
+    w->rights = 0;
+    target_leave(w);
+}
+
 /* ---- Who is lost --------------------------------------------------------------------------------------------------- */
 
 /* Whoever is missing now is lost once the messages that have ended so far have been looked at: some may be signals of theirs. */
@@ -260,6 +321,12 @@ void window_step(struct window_set *s, int64_t now, const struct window_event *e
         break;
     case WINDOW_EVENT_CLOSING:
         closing(e->window);
+        break;
+    case WINDOW_EVENT_ABANDON:
+        abandon(e->window);
+        break;
+    case WINDOW_EVENT_LEFT:
+        left(e->window);
         break;
     case WINDOW_EVENT_QUIET:
         quiet(e->window);

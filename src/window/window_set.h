@@ -67,6 +67,7 @@ struct window_launch {
 struct window_message {
     enum window_role role;
     bool under_way;
+    bool lent;               /* the shell's, before WINDOW_EVENT_ABANDON: lanes hold its buffer */
     bool behind;             /* launched right behind the one that was said before, or neither is */
     struct window *window;
     void *owner;             /* struct window_op, struct window_task */
@@ -117,6 +118,7 @@ struct window_peer {
     void *reach;             /* where this process reaches it; null: by messages only */
     void *mapped;            /* the shell's: what was mapped for that; null for the own one, too */
     size_t mapped_bytes;
+    bool silent;             /* the shell's, while the window is closed: not heard for the stall time */
     bool missing, going, lost; /* not in the view that was seen last; the service has seen that; what was open with it has been ended, too */
     /* of what this peer asks it for */
     uint64_t next, base;     /* number of the next operation; all before are over */
@@ -154,6 +156,7 @@ struct window {
     bool joined;             /* its members are known */
     bool served, quiet;      /* requests are heard; no more */
     bool closing;            /* nothing begins any more */
+    bool left;               /* its program has gone from it, and its memory: the service says the last words, then frees it */
     struct session_outcome over; /* result PENDING: it is alive */
     void *base;
     size_t bytes;
@@ -163,6 +166,7 @@ struct window {
     unsigned char heard[WINDOW_REQUEST_BYTES];
     /* the shell's: window.c, window_memory.c */
     struct windows *windows; /* a user; null: it found no room */
+    bool kept;               /* left, and the service's to free */
     void *shared;            /* owned: memory of its own, mapped */
     size_t shared_bytes;
     int shared_fd;           /* owned; -1 */
@@ -206,6 +210,8 @@ enum window_event_kind {
     WINDOW_EVENT_JOINED,     /* window, members by rank, rank */
     WINDOW_EVENT_SERVED,     /* window: from now on it is */
     WINDOW_EVENT_CLOSING,    /* window: nothing begins any more but WINDOW_CLOSE */
+    WINDOW_EVENT_ABANDON,    /* window: what its program has open with silent members ends, once no lane holds its buffers */
+    WINDOW_EVENT_LEFT,       /* window: others get nothing any more; what they have open is given up */
     WINDOW_EVENT_QUIET,      /* window: is over, and all that it has open ends */
 };
 
@@ -231,6 +237,12 @@ void window_step(struct window_set *s, int64_t now, const struct window_event *e
 int64_t window_deadline(const struct window_set *s);
 /* Each member has said its last word, or is lost. */
 bool window_closed_by_all(const struct window *w);
+/* An operation of its program is open, waits for signals excepted; with silent members, only what the program has not been told of counts. */
+bool window_acts(const struct window *w);
+/* A member that is not silent has not said its last word, or heard this one's. */
+bool window_waits(const struct window *w);
+/* Nothing is left to say or to hear. */
+bool window_done(const struct window *w);
 /* Out of its set. */
 void window_out(struct window *w);
 

@@ -32,6 +32,7 @@ void origin_signals(struct window_peer *p); /* for those who wait */
 void origin_late(struct window *w, int64_t now, int64_t *next); /* waits whose time has passed */
 void origin_lost(struct window_peer *p); /* all that is open with it ends */
 void origin_over(struct window *w); /* the same with all, by w->over */
+void origin_abandon(struct window_peer *p); /* ends what the program has open with it, which has been silent for long */
 
 /* window_target.c */
 void target_hear(struct window *w); /* the next request */
@@ -40,6 +41,7 @@ void target_ended(struct window_task *t, const struct session_outcome *o);
 void target_unsent(struct window_message *m);
 void target_lost(struct window_peer *p);
 void target_launch(struct window_set *s); /* what is due, as far as there is room */
+void target_leave(struct window *w); /* gives up what touches the program's memory */
 void target_stop(struct window *w); /* gives up what is open for others */
 
 #endif

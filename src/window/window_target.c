@@ -349,6 +349,28 @@ void target_lost(struct window_peer *p)
     list_remove(&p->owes);
 }
 
+static void refuse_all(struct list *tasks)
+{
+    LIST_FOR_EACH(l, after, tasks) {
+        struct window_task *t = LIST_ENTRY(l, struct window_task, in);
+        t->bad = t->what.kind == WINDOW_PUT || window_answers(t->what.kind);
+    }
+}
+
+void target_leave(struct window *w)
+{
+    LIST_FOR_EACH(l, after, &w->tasks) {
+        struct window_task *t = LIST_ENTRY(l, struct window_task, in);
+        if (t->what.kind == WINDOW_PUT || t->what.kind == WINDOW_GET) {
+            window_stop(&t->message);
+        }
+    }
+    for (uint32_t r = 0; r < w->world; r++) {
+        refuse_all(&w->peer[r].answers);
+        refuse_all(&w->peer[r].due);
+    }
+}
+
 void target_stop(struct window *w)
 {
     for (uint32_t r = 0; r < w->world; r++) {

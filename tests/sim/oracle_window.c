@@ -298,6 +298,8 @@ static bool may_be_lost(const struct cluster *cl, const struct node *n, const st
     switch ((int)o->cause) {
     case CAUSE_PEER_LOST:
         return target->id == 0 || !session_present(n->session, target->id);
+    case CAUSE_PEER_SILENT:
+        return n->windows->phase == WINDOW_CLOSES && session_silent_at(n->session, target->id) <= cl->now;
     case CAUSE_CANCEL:
         return t->cancelled || goes(cl, target);
     case CAUSE_DEADLINE:
@@ -313,7 +315,7 @@ static bool may_be_lost(const struct cluster *cl, const struct node *n, const st
 static bool may_end_so(const struct cluster *cl, const struct node *n, const struct window_record *r, const struct window_try *t,
                        const struct session_outcome *o)
 {
-    const struct window_seat *self = &r->seat[t->origin];
+    const struct window_seat *self = &r->seat[t->origin], *target = &r->seat[t->target];
     struct session_info info;
     session_info(n->session, &info);
     bool member = info.connected && info.id == self->id;
@@ -321,12 +323,11 @@ static bool may_end_so(const struct cluster *cl, const struct node *n, const str
     case RESULT_OK:
         return (!t->bad || (t->kind == WINDOW_PUT && t->repeated)) && !t->must_fail; /* refused again, as bytes that have come are */
     case RESULT_ARGUMENT:
-        return t->bad;
+        return t->bad || target->freed;
     case RESULT_USAGE:
-        return t->kind == WINDOW_VOID;
+        return t->kind == WINDOW_VOID || target->freed;
     case RESULT_LOST:
         return may_be_lost(cl, n, r, t, o);
-        return cl->fault_count > 0;
     case RESULT_NO_MEMORY:
     case RESULT_POISONED:
         return lacking(cl) || !member;
@@ -459,6 +460,23 @@ void oracle_window_closed(struct cluster *cl, struct window_record *r, uint32_t 
     memset(s->memory + WINDOW_GUARD, 0xDD, s->bytes);
 }
 
+/* Nothing has touched what the program had lent since it has it back. */
+static void check_freed(struct cluster *cl, const struct window_seat *s)
+{
+    for (size_t i = 0; i < s->bytes; i++) {
+        if (s->memory[WINDOW_GUARD + i] != 0xDD) {
+            cluster_fail(cl, "peer %u: byte %zu of its window was written after it had been closed", s->node, i);
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct window_try *t = &s->tries[i];
+        if (t->hash != (program_hash(t->bytes, sizeof t->bytes) ^ t->got)) {
+            cluster_fail(cl, "peer %u: a buffer was written after its window had been closed", s->node);
+        }
+    }
+}
+
 void oracle_window_fini(struct cluster *cl)
 {
     while (cl->window_records != NULL) {
@@ -467,6 +485,9 @@ void oracle_window_fini(struct cluster *cl)
         for (uint32_t i = 0; i < r->world; i++) {
             if (r->seat[i].memory != NULL) {
                 check_guards(cl, &r->seat[i]);
+            }
+            if (r->seat[i].freed) {
+                check_freed(cl, &r->seat[i]);
             }
             free(r->seat[i].memory);
             free(r->seat[i].tries);

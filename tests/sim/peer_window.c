@@ -61,20 +61,20 @@ void peer_window_free(struct node *n)
     if (pw == NULL) {
         return;
     }
-    for (uint32_t r = 0; pw->window != NULL && r < pw->window->world; r++) { /* of who was killed in the middle */
-        struct window_peer *p = &pw->window->peer[r];
-        op_list_free(&p->ops);
-        op_list_free(&p->queued);
-        op_list_free(&p->waiters);
-        task_list_free(&p->answers);
-        task_list_free(&p->due);
-        free(p->answered);
-    }
-    if (pw->window != NULL) {
-        task_list_free(&pw->window->tasks);
+    while (!list_empty(&pw->set.all)) { /* of who was killed in the middle */
+        struct window *w = LIST_ENTRY(pw->set.all.next, struct window, all);
+        for (uint32_t r = 0; r < w->world; r++) {
+            struct window_peer *p = &w->peer[r];
+            op_list_free(&p->ops);
+            op_list_free(&p->queued);
+            op_list_free(&p->waiters);
+            task_list_free(&p->answers);
+            task_list_free(&p->due);
+        }
+        task_list_free(&w->tasks);
+        peer_window_bury(w);
     }
     todo_free(&pw->set.todo);
-    free(pw->window);
     free(pw->set.spare);
     free(pw->set.spare_answers);
     free(pw->ended);
@@ -262,6 +262,68 @@ void peer_window_step(struct cluster *cl, struct node *n, const struct window_ev
     }
 }
 
+void peer_window_bury(struct window *w)
+{
+    window_out(w);
+    for (uint32_t r = 0; r < w->world; r++) {
+        free(w->peer[r].answered);
+    }
+    free(w);
+}
+
+void peer_window_silence(struct cluster *cl, struct node *n)
+{
+    struct window *w = n->windows->window;
+    for (uint32_t r = 0; r < w->world; r++) {
+        w->peer[r].silent = r != w->rank && session_silent_at(n->session, w->peer[r].id) <= cl->now;
+    }
+}
+
+static bool lends(struct node *n, struct window_message *m)
+{
+    const struct run *r = m->handle;
+    m->lent = r != NULL && r->taken && r->call->window == m && session_lent(n->session, (uint32_t)(r - n->run));
+    return m->lent;
+}
+
+bool peer_window_lends(struct node *n)
+{
+    struct window *w = n->windows->window;
+    bool any = false;
+    for (uint32_t r = 0; r < w->world; r++) {
+        LIST_FOR_EACH(l, after, &w->peer[r].ops) {
+            struct window_op *op = LIST_ENTRY(l, struct window_op, in);
+            bool first = lends(n, &op->message[0]), second = lends(n, &op->message[1]);
+            any = any || (op->given_up && (first || second));
+        }
+    }
+    LIST_FOR_EACH(l, after, &w->tasks) {
+        any = lends(n, &LIST_ENTRY(l, struct window_task, in)->message) || any;
+    }
+    return any;
+}
+
+void peer_windows_quiet(struct cluster *cl, struct node *n)
+{
+    LIST_FOR_EACH(l, after, &n->windows->set.all) {
+        peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = LIST_ENTRY(l, struct window, all)});
+    }
+}
+
+/* Windows that their program has left. */
+static void bury(struct cluster *cl, struct node *n)
+{
+    LIST_FOR_EACH(l, after, &n->windows->set.all) {
+        struct window *w = LIST_ENTRY(l, struct window, all);
+        if (w->kept && !w->quiet && window_done(w)) {
+            peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = w});
+        }
+        if (w->kept && w->quiet && w->under_way == 0 && w->calls == 0) {
+            peer_window_bury(w);
+        }
+    }
+}
+
 bool peer_window_quiet(const struct node *n)
 {
     const struct window *w = n->windows->window;
@@ -293,6 +355,7 @@ static void pass(struct cluster *cl, struct node *n)
     }
     peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_FOLLOW});
     peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_MARK});
+    bury(cl, n);
     int64_t until = window_deadline(&pw->set);
     if (pw->ended_count > 0 || until <= cl->now || pw->woken) {
         peer_window_wake(cl, n, false);

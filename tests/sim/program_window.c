@@ -184,19 +184,34 @@ void window_exchanged(struct cluster *cl, struct node *n, const struct session_o
 
 /* ---- It is closed ---------------------------------------------------------------------------------------------------- */
 
-static void window_drop(struct cluster *cl, struct node *n)
+/* In some clusters where things go wrong a network is cut just then, for about as long as its members wait. */
+static void cut_network(struct cluster *cl, struct node *n)
+{
+    static const enum fault_kind kinds[] = {FAULT_PARTITION, FAULT_PAIR, FAULT_ONE_WAY};
+    uint64_t h = mix64(mix64(cl->opt.seed, 0xC105E), n->program->step);
+    if (cl->opt.faults == 0 || cl->healed || h % 6 != 0 || (h >> 4) % cl->opt.peers != n->index || cl->fault_count == FAULTS_MAX) {
+        return;
+    }
+    cl->faults[cl->fault_count] = (struct fault){.kind = kinds[(h >> 12) % 3], .node = n->index, .other = (uint16_t)((h >> 16) % cl->opt.peers),
+                                                 .for_ns = cl->opt.dead_ns / 2 * (int64_t)(1 + (h >> 32) % 8)};
+    cluster_post(cl, (int64_t)((h >> 40) % 3) * cl->opt.latency_ns, EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count++, 0, 0);
+}
+
+/* The program has it no more. */
+static struct window *window_take(struct cluster *cl, struct node *n)
 {
     struct peer_windows *pw = n->windows;
     struct window *w = pw->window;
     oracle_window_closed(cl, pw->record, pw->rank);
-    window_out(w);
-    for (uint32_t r = 0; r < w->world; r++) {
-        free(w->peer[r].answered);
-    }
-    free(w);
     pw->window = NULL;
     pw->record = NULL;
     pw->phase = WINDOW_NONE;
+    return w;
+}
+
+static void window_drop(struct cluster *cl, struct node *n)
+{
+    peer_window_bury(window_take(cl, n));
 }
 
 static struct window_op *op_new(struct window *w, const struct window_call *k)
@@ -222,7 +237,24 @@ static void tell_end(struct cluster *cl, struct node *n)
     }
 }
 
-/* As pcclDestroyWindow: its own operations, the last word, those of all others. */
+/* It goes on without what silent members owe it; lanes still hold no buffer then.  False: they do. */
+static bool leave(struct cluster *cl, struct node *n)
+{
+    struct peer_windows *pw = n->windows;
+    if (!pw->window->left) {
+        cluster_trace(cl, n->index, "window left", pw->window->calls, pw->window->under_way);
+        cl->stats.windows_left++;
+        peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_LEFT, .window = pw->window});
+    }
+    if (peer_window_lends(n)) {
+        return false;
+    }
+    pw->record->seat[pw->rank].unsaid = true;
+    window_take(cl, n)->kept = true;
+    return true;
+}
+
+/* As pcclDestroyWindow: its own operations, the last word, those of all others that it hears. */
 bool window_closed(struct cluster *cl, struct node *n)
 {
     struct peer_windows *pw = n->windows;
@@ -233,14 +265,22 @@ bool window_closed(struct cluster *cl, struct node *n)
     if (pw->phase == WINDOW_OPENED) {
         pw->phase = WINDOW_CLOSES;
         cluster_trace(cl, n->index, "window closes", w->calls, w->waits);
+        cut_network(cl, n);
         peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = w});
     }
-    if (!pw->told_end && w->calls <= w->waits) {
+    if (pw->phase == WINDOW_CLOSES) {
+        peer_window_silence(cl, n);
+        (void)peer_window_lends(n);
+        peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_ABANDON, .window = w});
+    }
+    if (!pw->told_end && !window_acts(w)) {
         tell_end(cl, n);
     }
-    if (pw->phase == WINDOW_CLOSES && pw->told_end && w->calls == 0 && (w->over.result != RESULT_PENDING || window_closed_by_all(w))) {
+    if (pw->phase == WINDOW_CLOSES && pw->told_end && window_done(w)) {
         pw->phase = WINDOW_CLOSED;
         peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = w});
+    } else if (pw->phase == WINDOW_CLOSES && pw->told_end && !window_waits(w) && leave(cl, n)) {
+        return true;
     }
     if (pw->phase != WINDOW_CLOSED || !peer_window_quiet(n)) {
         peer_window_wake(cl, n, false);
@@ -254,18 +294,22 @@ bool window_closed(struct cluster *cl, struct node *n)
 bool window_retired(struct cluster *cl, struct node *n)
 {
     struct peer_windows *pw = n->windows;
-    if (pw == NULL || pw->window == NULL) {
+    if (pw == NULL || list_empty(&pw->set.all)) {
         return true;
     }
     if (pw->phase != WINDOW_RETIRES) {
         pw->phase = WINDOW_RETIRES;
-        peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = pw->window});
+        peer_windows_quiet(cl, n);
     }
-    if (!peer_window_quiet(n)) {
+    if (pw->window != NULL && peer_window_quiet(n)) {
+        window_drop(cl, n);
+        pw->phase = WINDOW_RETIRES;
+    }
+    if (!list_empty(&pw->set.all)) {
         peer_window_wake(cl, n, true);
         return false;
     }
-    window_drop(cl, n);
+    pw->phase = WINDOW_NONE;
     return true;
 }
 
@@ -435,8 +479,10 @@ void window_settled(struct cluster *cl, struct node *n, struct window_op *op)
     struct peer_windows *pw = n->windows;
     struct window_try *t = (struct window_try *)(void *)op->call;
     op->call = NULL;
+    if (t == NULL && op->window == pw->window) { /* the last word */
+        pw->record->seat[pw->rank].unsaid |= op->outcome.result != RESULT_OK;
+    }
     if (t == NULL) {
-        pw->record->seat[pw->rank].unsaid |= op->outcome.result != RESULT_OK; /* the last word */
         return;
     }
     t->op = NULL;

@@ -373,7 +373,7 @@ struct oracle {
 struct stats {
     uint64_t splits, splits_given_up, worked, calm; /* worked: in a world of a given size; calm: calls beside faults of other worlds */
     uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up, joined;
-    uint64_t windows, window_calls, window_ok, window_messages;
+    uint64_t windows, windows_left, window_calls, window_ok, window_messages;
     uint64_t parts, call_parts, paths_lost; /* of messages between two without a link, of calls; times that their relay has lost one of them */
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
     uint64_t match[MATCH_KINDS][MATCH_TOLD]; /* receives of lines, by how they stood and what they were told */

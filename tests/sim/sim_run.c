@@ -275,10 +275,10 @@ static int seeds_run(const struct arguments *a)
            " refused; %" PRIu64 " votes, %" PRIu64 " views, %" PRIu64 " joins; %" PRIu64
            " worlds formed, %" PRIu64 " given up, %" PRIu64 " joined later; %" PRIu64 " calls split a world, %" PRIu64
            " were given up; %" PRIu64 " began to work in a world of a given size; %" PRIu64 " calls ended beside faults of other worlds; %" PRIu64
-           " windows, %" PRIu64 " operations on them, of which %" PRIu64 " succeeded, in %" PRIu64 " messages; %" PRIu64 " parts of messages between two without a link, %" PRIu64
+           " windows, %" PRIu64 " left while a member was silent, %" PRIu64 " operations on them, of which %" PRIu64 " succeeded, in %" PRIu64 " messages; %" PRIu64 " parts of messages between two without a link, %" PRIu64
            " of calls, %" PRIu64 " times their relay lost one; %" PRIu64 " reduced bytes checked\n",
            all.events, all.faults, all.operations, all.successes, all.aborts, all.refusals, all.votes, all.views, all.joins,
-           all.formed, all.given_up, all.joined, all.splits, all.splits_given_up, all.worked, all.calm, all.windows, all.window_calls,
+           all.formed, all.given_up, all.joined, all.splits, all.splits_given_up, all.worked, all.calm, all.windows, all.windows_left, all.window_calls,
            all.window_ok, all.window_messages, all.parts, all.call_parts, all.paths_lost, all.bytes);
     double wall = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9, used = jobs_seconds();
     printf("%.1f s on %u jobs, %.1f s of processor time, %.0f seeds for a second of it; %u cells empty\n", wall,

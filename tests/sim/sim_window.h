@@ -107,7 +107,11 @@ void peer_window_step(struct cluster *cl, struct node *n, const struct window_ev
 void window_event(struct cluster *cl, struct node *n, const struct event *e);
 void peer_window_wake(struct cluster *cl, struct node *n, bool woken);
 void peer_window_returned(struct cluster *cl, struct node *n, uint32_t slot);
+void peer_windows_quiet(struct cluster *cl, struct node *n); /* all that its windows have open ends */
 bool peer_window_quiet(const struct node *n); /* nothing of its window is under way */
+void peer_window_silence(struct cluster *cl, struct node *n); /* says of each member of its window whether it has been silent for long */
+bool peer_window_lends(struct node *n); /* says of each message of its window whether lanes hold its buffer; for any that was given up, or a task */
+void peer_window_bury(struct window *w); /* frees it */
 
 /* program_window.c */
 bool window_used(const struct cluster *cl);

@@ -455,3 +455,29 @@ TEST(master_is_dialled_again_at_once_if_its_connection_lasted) /* half of the se
     EXPECT(redialled_after(b, INT64_C(100000000)) > 0);
     bench_free(b);
 }
+
+TEST(silence_of_a_member_is_counted_from_its_last_word_whatever_the_view)
+{
+    struct bench *b = bench_new();
+    int64_t stall = session_stall_ns(b->s);
+    ping(b, 1, view_id(1));
+    int64_t at = session_silent_at(b->s, peer_id(1));
+    EXPECT_EQ(at, b->now + stall);
+    step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1)});
+    freeze(b, 1);
+    decided(b, 2, CAUSE_LINK_LOST, NULL, NULL);
+    EXPECT_EQ(session_silent_at(b->s, peer_id(1)), at);
+    step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(1)});
+    EXPECT_EQ(session_silent_at(b->s, peer_id(1)), b->now + stall);
+    EXPECT_EQ(session_silent_at(b->s, peer_id(7)), INT64_MAX);
+    bench_free(b);
+}
+
+TEST(member_behind_a_relay_is_as_silent_as_its_relay)
+{
+    struct bench *b = bench_apart();
+    ping(b, 2, view_id(1));
+    EXPECT_EQ(session_silent_at(b->s, peer_id(1)), session_silent_at(b->s, peer_id(2)));
+    EXPECT_EQ(session_silent_at(b->s, peer_id(1)), b->now + session_stall_ns(b->s));
+    bench_free(b);
+}

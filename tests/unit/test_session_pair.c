@@ -172,15 +172,21 @@ TEST(view_that_came_for_its_cycle_with_votes_ends_a_receive_that_is_matched_with
     }
 }
 
-static void send_to(struct bench *b, uint32_t slot, uint32_t rank, const float *x)
+static void send_many(struct bench *b, uint32_t slot, uint32_t rank, const float *x, uint32_t count)
 {
     struct session_info info;
     session_info(b->s, &info);
     struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group, .params = message,
                                .root_rank = rank, .in = x, .deadline = INT64_MAX};
+    l.params.count = count;
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+}
+
+static void send_to(struct bench *b, uint32_t slot, uint32_t rank, const float *x)
+{
+    send_many(b, slot, rank, x, 1);
 }
 
 /* ---- what a sender may say, and mean otherwise -------------------------------------------------------------------- */
@@ -335,5 +341,60 @@ TEST(error_that_one_pair_is_owed_is_not_taken_by_another_of_the_same_tag) /* B1:
     EXPECT(b->returned && collect(b, 1) == RESULT_LOST && b->outcome.cause == CAUSE_LINK_LOST);
     message_from(b, 2, 2, 5);
     EXPECT(b->returned && collect(b, 0) == RESULT_OK && x == 5);
+    bench_free(b);
+}
+
+static bool acted(const struct bench *b, enum session_action kind)
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        if (b->out.actions[i].kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The link with rank 1 breaks and is made again. */
+static void link_again(struct bench *b)
+{
+    step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1)});
+    step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(1)});
+    ping(b, 1, view_id(1));
+}
+
+TEST(send_that_is_given_up_lets_go_of_its_buffer_although_nobody_answers)
+{
+    struct bench *b = bench_new();
+    static float from[1024];
+    send_many(b, 0, 1, from, 1024);
+    EXPECT(acted(b, ACT_OP_START) && session_lent(b->s, 0));
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    EXPECT(acted(b, ACT_OP_STOP) && sent(b, FRAME_REFUSE) && session_lent(b->s, 0));
+    step(b, &(struct session_event){.kind = SESSION_IDLE, .slot = 0});
+    EXPECT(!session_lent(b->s, 0) && !b->returned); /* its receiver decides */
+    link_again(b);
+    EXPECT(sent(b, FRAME_REFUSE) && !sent(b, FRAME_READY) && !acted(b, ACT_OP_START) && !acted(b, ACT_OP_READY));
+    refusal_from(b, 1, &(struct msg_refuse){.name = {.space = SPACE_PAIR, .tag = TAG, .from = self, .to = peer_id(1)},
+                                            .origin = peer_id(1), .cause = CAUSE_CANCEL, .culprit = self});
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+    bench_free(b);
+}
+
+TEST(payload_of_a_send_that_is_given_up_is_not_said_again)
+{
+    struct bench *b = bench_new();
+    unsigned char raw[64];
+    struct writer w;
+    float one = 1;
+    send_to(b, 0, 1, &one);
+    EXPECT(sent(b, FRAME_EAGER));
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    EXPECT(sent(b, FRAME_REFUSE));
+    link_again(b);
+    EXPECT(sent(b, FRAME_REFUSE) && !sent(b, FRAME_EAGER));
+    writer_init(&w, raw, sizeof raw);
+    put_want(&w, &(struct msg_want){.name = {.space = SPACE_PAIR, .tag = TAG, .from = self, .to = peer_id(1)}});
+    from_peer(b, 1, FRAME_WANT, view_id(1), &w);
+    EXPECT(!sent(b, FRAME_EAGER));
     bench_free(b);
 }

@@ -149,6 +149,36 @@ TEST(operation_that_is_complete_here_waits_for_the_launch_of_those_who_have_not)
     bench_free(b);
 }
 
+/* `large` is held by that peer. */
+static void holds_large(struct bench *b, uint32_t peer)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(peer), .params = p2p_params_hash(&large, &bench_plan)});
+    from_peer(b, peer, FRAME_HOLD, view_id(1), &w);
+}
+
+TEST(lanes_let_go_of_an_operation_that_all_hold) /* one that lies takes nothing: the call would wait for the lanes for ever */
+{
+    struct bench *b = bench_new();
+    launch_large(b, 3);
+    ready(b, 1);
+    ready(b, 2);
+    step(b, &(struct session_event){.kind = SESSION_DONE, .slot = 0});
+    holds_large(b, 1);
+    EXPECT(!b->returned);
+    holds_large(b, 2);
+    bool stops = false;
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        stops = stops || (b->out.actions[i].kind == ACT_OP_STOP && b->out.actions[i].slot == 0);
+    }
+    EXPECT(stops && !b->returned);
+    step(b, &(struct session_event){.kind = SESSION_IDLE, .slot = 0});
+    EXPECT(b->returned && collect(b, 0) == RESULT_OK);
+    bench_free(b);
+}
+
 /* What the REFUSE of this step says of settled votes; -1: none was sent. */
 static int64_t settled_said(const struct bench *b)
 {

@@ -231,3 +231,123 @@ TEST(the_last_word_of_a_member_waits_for_its_bytes_although_it_is_made_void)
     EXPECT(other->closed);
     bench_free(b);
 }
+
+static void sends_all(struct bench *b)
+{
+    while (list_pop(&b->set.todo.says) != NULL) {
+    }
+}
+
+static void abandon(struct bench *b)
+{
+    b->window->peer[OTHER].silent = true;
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_ABANDON, .window = b->window});
+}
+
+static void expect_silent(const struct window_op *op)
+{
+    EXPECT(op->settled);
+    EXPECT_EQ(op->outcome.result, RESULT_LOST);
+    EXPECT_EQ(op->outcome.cause, CAUSE_PEER_SILENT);
+    EXPECT_EQ(op->outcome.culprit, 100 + OTHER);
+}
+
+TEST(what_is_open_with_a_silent_member_ends_when_no_lane_holds_its_buffers)
+{
+    struct bench *b = bench_new();
+    struct window_op put, wait, last;
+    char byte = 1;
+    call(b, &put, (struct window_call){.kind = WINDOW_PUT, .rank = OTHER, .bytes = 1, .source = &byte, .limit = CLOCK_NEVER});
+    call(b, &wait, (struct window_call){.kind = WINDOW_VOID, .rank = OTHER, .deadline = CLOCK_NEVER});
+    sends_all(b);
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = b->window});
+    EXPECT(window_acts(b->window));
+    put.message[0].lent = true;
+    abandon(b);
+    EXPECT(list_pop(&b->set.todo.stops) == &put.message[0].stops && list_pop(&b->set.todo.stops) == NULL);
+    expect_silent(&wait);
+    EXPECT(!put.settled && window_acts(b->window));
+    put.message[0].lent = false;
+    abandon(b);
+    expect_silent(&put);
+    EXPECT(list_pop(&b->set.todo.stops) == NULL); /* once */
+    EXPECT(!window_acts(b->window) && !window_waits(b->window) && !window_done(b->window));
+    call(b, &last, (struct window_call){.kind = WINDOW_CLOSE, .rank = OTHER});
+    abandon(b);
+    EXPECT(!last.settled && last.under_way == 1); /* it is said when the other one is heard again */
+    b->window->peer[OTHER].silent = false;
+    EXPECT(window_waits(b->window));
+    message_ended(b, said(b), false);
+    EXPECT(last.settled && window_waits(b->window)); /* for the put, and the other one's last word */
+    bench_free(b);
+}
+
+TEST(what_a_view_has_cut_off_is_made_void_when_its_member_is_silent)
+{
+    struct bench *b = bench_new();
+    struct window_op put, get;
+    char byte = 1;
+    call(b, &put, (struct window_call){.kind = WINDOW_PUT, .rank = OTHER, .bytes = 1, .source = &byte, .limit = CLOCK_NEVER});
+    call(b, &get, (struct window_call){.kind = WINDOW_GET, .rank = OTHER, .bytes = 1, .target = &byte, .limit = CLOCK_NEVER});
+    sends_all(b);
+    message_ended(b, &put.message[0], true);
+    message_ended(b, &put.message[1], true);
+    EXPECT(put.cut && !put.settled);
+    abandon(b);
+    expect_silent(&put);
+    EXPECT_EQ(put.what.kind, WINDOW_VOID); /* what is said again has no bytes of the program's */
+    b->view = 8;
+    message_ended(b, &get.message[0], true);
+    message_ended(b, &get.message[1], true);
+    struct window_message *again = said(b);
+    EXPECT(again == &put.message[0] && again->launch.tag == b->window->number + WINDOW_REQUESTS);
+    bench_free(b);
+}
+
+TEST(who_asks_for_a_window_that_was_left_is_refused_and_told)
+{
+    struct bench *b = bench_new();
+    struct window_peer *other = &b->window->peer[OTHER];
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
+    hear(b, WINDOW_PUT, 0);
+    struct list *hears = list_pop(&b->set.todo.says);
+    struct window_message *bytes = said(b);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_ADD, 1); /* it waits for the bytes */
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = b->window});
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_LEFT, .window = b->window});
+    EXPECT(list_pop(&b->set.todo.stops) == &bytes->stops);
+    hears = list_pop(&b->set.todo.says);
+    message_ended(b, bytes, true);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_VOID, 0); /* it was cancelled here */
+    hears = list_pop(&b->set.todo.says);
+    struct window_message *answer = said(b);
+    EXPECT(answer != NULL && answer->launch.bad_argument);
+    message_ended(b, answer, true);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_CLOSE, 2);
+    EXPECT(other->closed && window_done(b->window));
+    EXPECT_EQ(b->memory[0], 0);
+    bench_free(b);
+}
+
+TEST(an_operation_that_a_closed_window_refuses_says_that_it_was_destroyed)
+{
+    struct bench *b = bench_new();
+    struct window_op get;
+    char byte = 1;
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
+    struct list *hears = list_pop(&b->set.todo.says);
+    call(b, &get, (struct window_call){.kind = WINDOW_GET, .rank = OTHER, .bytes = 1, .target = &byte, .limit = CLOCK_NEVER});
+    sends_all(b);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_CLOSE, 0);
+    const struct session_outcome refused = {.result = RESULT_ARGUMENT, .cause = CAUSE_ARGUMENT, .view = 7, .partner = 100 + OTHER};
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = &get.message[0], .outcome = &refused});
+    message_ended(b, &get.message[1], false);
+    EXPECT(get.settled);
+    EXPECT_EQ(get.outcome.result, RESULT_USAGE);
+    EXPECT(strcmp(get.outcome.text, "rank 1 has destroyed its window") == 0);
+    bench_free(b);
+}

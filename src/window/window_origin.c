@@ -256,7 +256,9 @@ static bool refused_by_closed(const struct window_op *op)
 static void make_void(struct window_op *op)
 {
     struct window_peer *p = peer_of(op);
-    if (!op->ended) {
+    if (op->silenced) {
+        op->outcome = outcome_of(op, RESULT_LOST, CAUSE_PEER_SILENT);
+    } else if (!op->ended) {
         op->outcome = (struct session_outcome){.result = RESULT_LOST, .cause = CAUSE_CANCEL, .world = op->window->world};
     } else if (refused_by_closed(op)) {
         op->outcome = closed_outcome(op);
@@ -430,9 +432,8 @@ static void abandon(struct window_op *op)
         end_with(op, &o);
         return;
     }
+    op->silenced = true;
     if (op->cut) { /* no message of it is under way */
-        op->outcome = o;
-        op->ended = true;
         make_void(op);
         return;
     }

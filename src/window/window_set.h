@@ -92,6 +92,7 @@ struct window_op {
     bool unwanted;           /* the program has cancelled it: the shell's, before WINDOW_EVENT_WOKEN */
     bool failed, ended;      /* one of its messages; for another reason than the end of a view */
     bool numbered, given_up;
+    bool silenced;           /* given up for the silence of its target */
     bool cut, repeated;      /* it waits to be sent again; it has been */
     struct session_outcome outcome; /* of the first that failed, one that ended before others */
     struct window_message message[2];

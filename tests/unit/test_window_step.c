@@ -282,6 +282,24 @@ TEST(what_is_open_with_a_silent_member_ends_when_no_lane_holds_its_buffers)
     bench_free(b);
 }
 
+TEST(what_is_cancelled_for_a_silent_member_does_not_say_that_its_program_has_cancelled_it)
+{
+    struct bench *b = bench_new();
+    struct window_op get;
+    char byte = 1;
+    call(b, &get, (struct window_call){.kind = WINDOW_GET, .rank = OTHER, .bytes = 1, .target = &byte, .limit = CLOCK_NEVER});
+    sends_all(b);
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = b->window});
+    get.message[0].lent = true;
+    abandon(b);
+    EXPECT(!get.settled);
+    const struct session_outcome cancelled = {.result = RESULT_LOST, .cause = CAUSE_CANCEL, .culprit = 100 + SELF, .view = 7, .partner = 100 + OTHER};
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = &get.message[0], .outcome = &cancelled});
+    message_ended(b, &get.message[1], false);
+    expect_silent(&get);
+    bench_free(b);
+}
+
 TEST(what_a_view_has_cut_off_is_made_void_when_its_member_is_silent)
 {
     struct bench *b = bench_new();

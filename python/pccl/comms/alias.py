@@ -33,7 +33,7 @@ _FROM_COMMS = (
 _LATER = {
     "device_mesh": "device_mesh", "_store_manager": "store_manager", "_transport": "rdma_transport", "distwrap": "distwrap",
     "functional": "functional", **{f"functional.{name}": f"functional.{name}" for name in (
-        "async_tensor", "collectives", "dynamo", "registry",
+        "async_tensor", "collectives", "dynamo", "inductor_lowering", "param_parsing", "registry",
     )},
     **{f"distwrap.{name}": f"distwrap.{name}" for name in (
         "collectives", "collectives_extension", "fallback", "new_comm", "pginfo", "utils",

@@ -30,7 +30,8 @@ def as_seconds(timeout: TimeoutLike, name: str = "timeout") -> Optional[float]:
     if timeout is None:
         return None
     if isinstance(timeout, datetime.timedelta):
-        seconds = timeout.total_seconds()
+        parts = (timeout.days * 86400 + timeout.seconds) * 10**6 + timeout.microseconds  # torch.compile traces no total_seconds
+        seconds = parts / 10**6
     elif isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
         seconds = float(timeout)
     else:

@@ -2,32 +2,46 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch.utils import _pytree as pytree
 
+from pccl.comms.functional import pending
+
 
 class TorchCommsAsyncTensor(torch.Tensor):
-    """A result of `pccl.comms.functional.collectives` outside of `torch.compile`."""
+    """A result of `pccl.comms.functional.collectives` outside of `torch.compile`.
+
+    A program makes one of a tensor and the work that writes the tensor.  None stands for the work of an operator of the library
+    `torchcomms`, whose result `result` is, or for no work.
+    """
 
     _result: torch.Tensor
+    _work: Any
     _over: bool
 
     @staticmethod
-    def __new__(cls, result: torch.Tensor) -> "TorchCommsAsyncTensor":
+    def __new__(cls, result: torch.Tensor, work: Optional[Any] = None) -> "TorchCommsAsyncTensor":
+        if not isinstance(result, torch.Tensor):
+            raise TypeError(f"result is a {type(result).__name__}; pass a torch tensor")
+        if work is not None and not callable(getattr(work, "wait", None)):
+            raise TypeError(f"work is {work!r}, a {type(work).__name__}; pass a work, which has a method wait, or None")
         made: Any = torch.Tensor._make_wrapper_subclass(
             cls, result.size(), strides=result.stride(), storage_offset=result.storage_offset(), dtype=result.dtype, layout=result.layout,
             device=result.device, requires_grad=False,
         )
-        made._result, made._over = result, False
+        made._result, made._work, made._over = result, work, False
         return made  # type: ignore[no-any-return]
 
     def wait(self) -> torch.Tensor:
-        """The tensor itself, when it is there.  Raises how the operation failed."""
+        """The tensor itself, when it is there.  Raises the error of an operation that failed."""
         if not self._over:
-            (self._result,) = torch.ops.torchcomms.torchcomm_wait_tensors([self._result])
-            self._over = True
+            if self._work is None:
+                pending.arrive([self._result])
+            else:
+                self._work.wait()
+            self._over, self._work = True, None
         return self._result
 
     def tolist(self) -> Any:

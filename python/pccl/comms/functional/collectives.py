@@ -13,6 +13,7 @@ from pccl.comms.arguments import many
 from pccl.comms.communicator import TorchComm
 from pccl.comms.functional import registry  # noqa: F401 - has the operators
 from pccl.comms.functional.async_tensor import TorchCommsAsyncTensor
+from pccl.comms.functional.param_parsing import operator_of
 from pccl.comms.reduce_op import ReduceOp, as_reduce_op
 
 _Limits = tuple[str, bool, float, list[str]]
@@ -37,14 +38,14 @@ def all_reduce(tensor: torch.Tensor, op: ReduceOp, comm: TorchComm) -> torch.Ten
     """All ranks' `tensor`, reduced.  Its gradient is reduced as well; SUM and AVG have one."""
     op = as_reduce_op(op)
     limits = _limits(comm, tensor)
-    return _result(torch.ops.torchcomms.torchcomm_all_reduce(tensor, int(op.type), float(op.factor or 1.0), *limits), limits)
+    return _result(torch.ops.torchcomms.torchcomm_all_reduce(tensor, *operator_of(op), *limits), limits)
 
 
 def reduce(tensor: torch.Tensor, root: int, op: ReduceOp, comm: TorchComm) -> torch.Tensor:
     """The same at the root; elsewhere a copy of `tensor`."""
     op = as_reduce_op(op)
     limits = _limits(comm, tensor)
-    return _result(torch.ops.torchcomms.torchcomm_reduce(tensor, root, int(op.type), float(op.factor or 1.0), *limits), limits)
+    return _result(torch.ops.torchcomms.torchcomm_reduce(tensor, root, *operator_of(op), *limits), limits)
 
 
 def broadcast(tensor: torch.Tensor, root: int, comm: TorchComm) -> torch.Tensor:
@@ -68,7 +69,7 @@ def reduce_scatter_single(tensor: torch.Tensor, op: ReduceOp, comm: TorchComm) -
     if tensor.dim() == 0 or tensor.shape[0] % comm.get_size():
         raise RuntimeError(f"dimension 0 of a tensor of shape {list(tensor.shape)} must be divisible by comm_size, {comm.get_size()}")
     output = tensor.new_empty([tensor.shape[0] // comm.get_size(), *tensor.shape[1:]])
-    made = torch.ops.torchcomms.torchcomm_reduce_scatter_single(output, tensor, int(op.type), float(op.factor or 1.0), *limits)
+    made = torch.ops.torchcomms.torchcomm_reduce_scatter_single(output, tensor, *operator_of(op), *limits)
     return _result(made, limits)
 
 

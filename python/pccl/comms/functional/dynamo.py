@@ -10,33 +10,34 @@ from typing import Any, Callable
 
 import torch
 
-from pccl.comms.batch import BatchSendRecv, P2POpType
+from pccl.comms.batch import P2POpType
 from pccl.comms.communicator import TorchComm
-from pccl.comms.functional import registry
-from pccl.comms.options import as_seconds
+from pccl.comms.functional import pending, registry  # noqa: F401 - has the operators
+from pccl.comms.functional.param_parsing import METHODS, given, limits, operator_values, written
+from pccl.comms.options import TimeoutLike
 from pccl.comms.window import TorchCommWindow
-
-_COMMON = ("async_op", "hints", "timeout")
 
 
 class TracedWork:
-    """The result of a traced call: `wait` has the values in their place.  A call that is not waited for has them nowhere."""
+    """The work of a traced call.  `wait` writes the values; a call that is not waited for writes none."""
 
     def __init__(self, targets: Any, results: Any, over: bool) -> None:
         self._targets, self._results, self._over = targets, results, over
 
-    def wait(self) -> None:
-        """Waits."""
+    def wait(self, timeout: TimeoutLike = None) -> None:
+        """Waits until it has ended.  Its error is raised, each time."""
+        if timeout is not None:
+            raise RuntimeError("wait timeout not supported for a call that torch.compile has traced; pass timeout to the call")
         if not self._over:
-            self._over = True
             for target, result in zip(self._targets, torch.ops.torchcomms.torchcomm_wait_tensors(self._results)):
                 target.copy_(result)
+            self._over = True
 
     wait_blocking = wait
 
     def is_completed(self) -> bool:
-        """Whether it was waited for."""
-        return self._over
+        """Whether it has succeeded; inside of a compiled program, whether it was waited for."""
+        return self._over or (not torch.compiler.is_compiling() and pending.completed(self._results))
 
 
 _patched = False
@@ -48,9 +49,9 @@ def patch() -> None:
     if _patched:
         return
     _patched = True
-    for method in registry.METHODS:
+    for method in METHODS:
         setattr(TorchComm, method, _either(getattr(TorchComm, method), _operation(method)))
-    BatchSendRecv.issue = _either(BatchSendRecv.issue, _issue)  # type: ignore[method-assign]
+    TorchComm._issue_batch = _either(TorchComm._issue_batch, _issue_batch)  # type: ignore[method-assign]
     for name, traced in (("put", _put), ("signal", _signal), ("wait_signal", _wait_signal)):
         setattr(TorchCommWindow, name, _either(getattr(TorchCommWindow, name), traced))
 
@@ -65,49 +66,15 @@ def _either(plain: Callable[..., Any], traced: Callable[..., Any]) -> Any:
     return method
 
 
-def _limits(given: dict[str, Any]) -> tuple[float, list[str]]:
-    """Timeout and hints as operators take them."""
-    options = given.get("options")
-    timeout = given.get("timeout")
-    hints = given.get("hints")
-    if options is not None:
-        timeout, hints = timeout or options.timeout, hints or options.hints
-    flat: list[str] = []
-    for key, value in (hints or {}).items():
-        flat += [key, value]
-    return as_seconds(timeout) or 0.0, flat
-
-
 def _operation(method: str) -> Callable[..., Any]:
-    parameters = registry.METHODS[method]
-    names = (*parameters, *_COMMON)
-    kinds = tuple(parameters.items())
-    target_name = registry.written(method)
+    target_name = written(method)
     operator: Any = getattr(torch.ops.torchcomms, f"torchcomm_{method}").default
 
     def traced(self: Any, *arguments: Any, **named: Any) -> TracedWork:
-        given: dict[str, Any] = {}
-        for name, value in zip(names, arguments):
-            given[name] = value
-        for name, value in named.items():
-            given[name] = value
-        seconds, hints = _limits(given)
-        values: list[Any] = []
-        for name, kind in kinds:
-            value = given[name]
-            if kind == "o":
-                values += [int(value.type), float(value.factor or 1.0)]
-            elif kind in "Ll":
-                values.append([] if value is None else list(value))
-            elif kind == "n":
-                values.append(list(value))
-            else:
-                values.append(value)
-        async_op = bool(given.get("async_op", False))
-        result = operator(*values, self._handle, async_op, seconds, hints)
-        if not target_name:
-            return TracedWork([], [], not async_op)
-        target = given[target_name]
+        found = given(method, arguments, named)
+        async_op = bool(found.get("async_op", False))
+        result = operator(*operator_values(method, found), self._handle, async_op, *limits(found))
+        target = found[target_name] if target_name else None
         targets = [target] if isinstance(target, torch.Tensor) else list(target or [])
         results = [result] if isinstance(result, torch.Tensor) else list(result)
         return _outcome(targets, results, async_op)
@@ -122,32 +89,31 @@ def _outcome(targets: Any, results: Any, async_op: bool) -> TracedWork:
     return TracedWork(targets, results, not async_op)
 
 
-def _issue(self: BatchSendRecv, async_op: bool = False, options: Any = None) -> TracedWork:
-    seconds, hints = _limits({"options": options})
+def _issue_batch(self: Any, ops: Any, async_op: bool, options: Any) -> TracedWork:
+    seconds, hints = limits({"options": options})
     sends, dsts, recvs, srcs = [], [], [], []
-    for op in self.ops:
+    for op in ops:
         if op.type is P2POpType.SEND:
             sends.append(op.tensor)
             dsts.append(op.peer)
         else:
             recvs.append(op.tensor)
             srcs.append(op.peer)
-    comm: Any = self._comm
-    got = torch.ops.torchcomms.batchsendrecv_issue(sends, dsts, recvs, srcs, comm._handle, async_op, seconds, hints)
+    got = torch.ops.torchcomms.batchsendrecv_issue(sends, dsts, recvs, srcs, self._handle, async_op, seconds, hints)
     return _outcome(recvs, got, async_op)
 
 
 def _put(self: Any, tensor: Any, dst_rank: int, target_offset_nelems: int, async_op: bool = False, **named: Any) -> TracedWork:
-    torch.ops.torchcomms.torchcommwindow_put(tensor, dst_rank, target_offset_nelems, self._handle, _limits(named)[0])
+    torch.ops.torchcomms.torchcommwindow_put(tensor, dst_rank, target_offset_nelems, self._handle, limits(named)[0])
     return TracedWork([], [], True)
 
 
 def _signal(self: Any, peer_rank: int, async_op: bool = False, **named: Any) -> TracedWork:
-    torch.ops.torchcomms.torchcommwindow_signal(peer_rank, self._handle, _limits(named)[0])
+    torch.ops.torchcomms.torchcommwindow_signal(peer_rank, self._handle, limits(named)[0])
     return TracedWork([], [], True)
 
 
 def _wait_signal(self: Any, peer_rank: int, async_op: bool = False, **named: Any) -> TracedWork:
-    result = torch.ops.torchcomms.torchcommwindow_wait_signal(peer_rank, self._handle, _limits(named)[0])
+    result = torch.ops.torchcomms.torchcommwindow_wait_signal(peer_rank, self._handle, limits(named)[0])
     self._tensor.copy_(result)
     return TracedWork([], [], True)

@@ -1,8 +1,10 @@
 """The operators of the library `torchcomms`: ``torchcomm_<method>`` returns what the method would write, ``torchcomm_<method>_`` writes it.
 
 Arguments are the method's, with an operator as its number and factor.  The communicator's handle and `async_op` follow; with `async_op`
-the result has to pass through ``torchcomm_wait_tensors``.  Then come the timeout in seconds, 0 for the communicator's, and hints as keys
-and values in turn.  Operators with a result are effects: none is removed or reordered, since ranks could not agree on that.
+the result has to pass through ``torchcomm_wait_tensors``, or is filled by ``torchcomm_wait_tensors_``.  Then come the timeout in seconds,
+0 for the communicator's, and hints as keys and values in turn.  An operator whose method writes no tensor, or an empty list, returns a
+token, so that this work alone can be waited for.  Operators with a result are effects: none is removed or reordered, since ranks could not
+agree on that.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -14,65 +16,13 @@ import torch
 
 from pccl.comms import handles
 from pccl.comms.batch import P2POp, P2POpType
-from pccl.comms.functional import gradients, pending
+from pccl.comms.functional import gradients, inductor_lowering, pending
+from pccl.comms.functional.param_parsing import METHODS, parsed, schema, written
 from pccl.comms.options import BatchP2POptions
-from pccl.comms.reduce_op import RedOpType, ReduceOp
 
 LIBRARY = "torchcomms"
 
-#: Parameters of each method and what they are: T the tensor that is written, X one that is read too, L a list that is written,
-#: t and l what is only read, i a number, n a list of numbers, o an operator.
-METHODS: dict[str, dict[str, str]] = {
-    "send": {"tensor": "t", "dst": "i"},
-    "recv": {"tensor": "T", "src": "i"},
-    "broadcast": {"tensor": "X", "root": "i"},
-    "all_reduce": {"tensor": "X", "op": "o"},
-    "reduce": {"tensor": "X", "root": "i", "op": "o"},
-    "all_gather": {"tensor_list": "L", "tensor": "t"},
-    "all_gather_v": {"tensor_list": "L", "tensor": "t"},
-    "all_gather_single": {"output": "T", "input": "t"},
-    "reduce_scatter": {"output": "T", "input_list": "l", "op": "o"},
-    "reduce_scatter_v": {"output": "T", "input_list": "l", "op": "o"},
-    "reduce_scatter_single": {"output": "T", "input": "t", "op": "o"},
-    "all_to_all_single": {"output": "T", "input": "t"},
-    "all_to_all_v_single": {"output": "T", "input": "t", "output_split_sizes": "n", "input_split_sizes": "n"},
-    "all_to_all": {"output_tensor_list": "L", "input_tensor_list": "l"},
-    "barrier": {},
-    "scatter": {"output_tensor": "T", "input_tensor_list": "l", "root": "i"},
-    "gather": {"output_tensor_list": "L", "input_tensor": "t", "root": "i"},
-    "gather_single": {"output": "T", "input": "t", "root": "i"},
-}
-
-_TYPES = {"T": "Tensor", "X": "Tensor", "t": "Tensor", "L": "Tensor[]", "l": "Tensor[]", "i": "int", "n": "int[]"}
-_WRITTEN = {"T": "Tensor(a!)", "X": "Tensor(a!)", "L": "Tensor(a!)[]"}
-_RESULTS = {"T": "Tensor", "X": "Tensor", "L": "Tensor[]"}
-
 _library: Any = torch.library.Library(LIBRARY, "FRAGMENT")  # type: ignore[no-untyped-call]
-
-
-def written(method: str) -> str:
-    """The parameter that a method writes; empty: none."""
-    return next((name for name, kind in METHODS[method].items() if kind in _WRITTEN), "")
-
-
-def _schema(method: str, in_place: bool) -> str:
-    types = {**_TYPES, **_WRITTEN} if in_place else _TYPES
-    parameters = ["int op, float factor" if kind == "o" else f"{types[kind]} {name}" for name, kind in METHODS[method].items()]
-    parameters += ["str comm", *([] if in_place else ["bool async_op"]), "float timeout", "str[] hints"]
-    target = written(method)
-    result = "()" if in_place or not target else _RESULTS[METHODS[method][target]]
-    return f"({', '.join(parameters)}) -> {result}"
-
-
-def _taken(method: str, values: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
-    """Arguments of the method by name, and what follows them."""
-    rest, taken = list(values), {}
-    for name, kind in METHODS[method].items():
-        taken[name] = rest.pop(0)
-        if kind == "o":
-            factor = rest.pop(0)
-            taken[name] = ReduceOp.PREMUL_SUM(factor) if taken[name] == RedOpType.PREMUL_SUM else ReduceOp(RedOpType(taken[name]))
-    return taken, rest
 
 
 def _call(method: str, taken: dict[str, Any], comm: str, async_op: bool, timeout: float, hints: Sequence[str]) -> Any:
@@ -95,29 +45,30 @@ def _functional(method: str) -> Callable[..., Any]:
     target = written(method)
 
     def run(*values: Any) -> Any:
-        taken, (comm, async_op, timeout, hints) = _taken(method, values)
+        taken, (comm, async_op, timeout, hints) = parsed(method, values)
         for name, kind in METHODS[method].items():
             if kind in "tl":  # memory of compiled programs is used anew when an operator has returned
                 taken[name] = copied(taken[name]) if async_op else contiguous(taken[name])
-        if not target:
-            work = _call(method, taken, comm, async_op, timeout, hints)
-            if async_op:
-                pending.enter([], work)
-            return None
-        taken[target] = copied(taken[target])
+        if target:
+            taken[target] = copied(taken[target])
         work = _call(method, taken, comm, async_op, timeout, hints)
-        if async_op:
-            pending.enter(taken[target], work)
-        return taken[target]
+        return _results(taken[target] if target else pending.token(), work, async_op)
 
     return run
+
+
+def _results(results: Any, work: Any, async_op: bool) -> Any:
+    """The value that an operator returns: the results, or placeholders for them; a token where there are none."""
+    if isinstance(results, list) and not results:
+        results = [pending.token()]
+    return pending.enter(results, work) if async_op else results
 
 
 def _in_place(method: str) -> Callable[..., None]:
     target = written(method)
 
     def run(*values: Any) -> None:
-        taken, (comm, timeout, hints) = _taken(method, values)
+        taken, (comm, timeout, hints) = parsed(method, values)
         given = taken[target]
         for name, kind in METHODS[method].items():
             if kind in "TXLtl":
@@ -135,11 +86,19 @@ def _shapes(method: str) -> Callable[..., Any]:
 
     def fake(*values: Any) -> Any:
         if not target:
-            return None
+            return _token()
         at = sum(2 if METHODS[method][name] == "o" else 1 for name in names[:names.index(target)])
-        return _like(values[at])
+        return _results_like(values[at])
 
     return fake
+
+
+def _token() -> torch.Tensor:
+    return torch.empty(1, dtype=torch.uint8)
+
+
+def _results_like(value: Any) -> Any:
+    return _like(value) if isinstance(value, torch.Tensor) or value else [_token()]
 
 
 def _like(value: Any) -> Any:
@@ -148,13 +107,19 @@ def _like(value: Any) -> Any:
     return torch.empty_like(value, memory_format=torch.contiguous_format)
 
 
-def _define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any], effect: bool) -> None:
-    _library.define(name + schema)
+def _define(name: str, signature: str, run: Callable[..., Any], fake: Callable[..., Any], effect: bool) -> None:
+    def traced(*values: Any) -> Any:
+        inductor_lowering.register()
+        return fake(*values)
+
+    _library.define(name + signature)
     _library.impl(name, run, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{LIBRARY}::{name}", fake, lib=_library)
+    torch.library.register_fake(f"{LIBRARY}::{name}", traced, lib=_library)
     if effect:
-        effects: Any = importlib.import_module("torch._higher_order_ops.effects")  # private: of this place alone
-        effects._register_effectful_op(getattr(getattr(torch.ops, LIBRARY), name).default, effects._EffectType.ORDERED)
+        operator = getattr(getattr(torch.ops, LIBRARY), name).default
+        effects: Any = importlib.import_module("torch._higher_order_ops.effects")  # private: of this folder alone
+        effects._register_effectful_op(operator, effects._EffectType.ORDERED)
+        inductor_lowering.enter(operator)
 
 
 def _batch(sends: Any, dsts: Any, recvs: Any, srcs: Any, comm: str, async_op: bool, timeout: float, hints: Any) -> Any:
@@ -162,10 +127,13 @@ def _batch(sends: Any, dsts: Any, recvs: Any, srcs: Any, comm: str, async_op: bo
     ops = [P2POp(P2POpType.SEND, tensor, peer) for tensor, peer in zip(copied(sends), dsts)]
     ops += [P2POp(P2POpType.RECV, tensor, peer) for tensor, peer in zip(got, srcs)]
     options = BatchP2POptions(dict(zip(hints[::2], hints[1::2])), timeout or None)
-    work = handles.thing_of(comm)._issue_batch(ops, async_op, options)
-    if async_op:
-        pending.enter(got, work)
-    return got
+    return _results(got, handles.thing_of(comm)._issue_batch(ops, async_op, options), async_op)
+
+
+def _wait_in_place(tensors: Sequence[torch.Tensor]) -> None:
+    """By the operator that is an effect, and copies: compiled programs see what is written."""
+    for tensor, value in zip(tensors, torch.ops.torchcomms.torchcomm_wait_tensors(tensors)):
+        tensor.copy_(value)
 
 
 def _put(tensor: torch.Tensor, dst_rank: int, target_offset_nelems: int, window: str, timeout: float) -> None:
@@ -189,15 +157,17 @@ def _part_of(peer_rank: int, window: str, timeout: float) -> torch.Tensor:
 
 
 for _method in METHODS:
-    _define(f"torchcomm_{_method}", _schema(_method, False), _functional(_method), _shapes(_method), True)
+    _define(f"torchcomm_{_method}", schema(_method, False), _functional(_method), _shapes(_method), True)
     if written(_method):
         gradients.register(_library, LIBRARY, _method, METHODS[_method])
-        _define(f"torchcomm_{_method}_", _schema(_method, True), _in_place(_method), lambda *values: None, False)
+        _define(f"torchcomm_{_method}_", schema(_method, True), _in_place(_method), lambda *values: None, False)
 _define("torchcomm_wait_tensors", "(Tensor[] tensors) -> Tensor[]", pending.waited, _like, True)
+_library.define("torchcomm_wait_tensors_(Tensor(a!)[] tensors) -> ()")
+_library.impl("torchcomm_wait_tensors_", _wait_in_place, "CompositeImplicitAutograd")
 gradients.register_wait(_library, LIBRARY)
 _define(
     "batchsendrecv_issue", "(Tensor[] sends, int[] dsts, Tensor[] recvs, int[] srcs, str comm, bool async_op, float timeout, str[] hints)"
-    " -> Tensor[]", _batch, lambda sends, dsts, recvs, *rest: _like(recvs), True,
+    " -> Tensor[]", _batch, lambda sends, dsts, recvs, *rest: _results_like(recvs), True,
 )
 _define("torchcommwindow_put", "(Tensor tensor, int dst_rank, int target_offset_nelems, str window, float timeout) -> ()", _put, lambda *v: None, True)
 _define("torchcommwindow_signal", "(int peer_rank, str window, float timeout) -> ()", _signal, lambda *v: None, True)

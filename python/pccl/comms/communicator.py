@@ -302,7 +302,7 @@ class TorchComm(Operations, Memory):
         return self._hooks.add_pre(callback)
 
     def register_post_hook(self, callback: Callable[..., Any]) -> RemovableHandle:
-        """`callback(op_id, args)`, or `callback(args)`, when an operation was issued."""
+        """`callback(op_id, args)`, or `callback(args)`, when an operation was issued; exceptions of `callback` are only logged."""
         return self._hooks.add_post(callback)
 
     def register_abort_hook(self, callback: Callable[[], Any]) -> RemovableHandle:

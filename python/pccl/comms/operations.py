@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional, Sequence
 
 from pccl.comms import arguments as check
+from pccl.comms.backend import TorchCommBackend
 from pccl.comms.hooks.registry import OpName
 from pccl.comms.options import Hints, OperationOptions, TimeoutLike
 from pccl.comms.reduce_op import ReduceOp, as_reduce_op
@@ -18,6 +19,7 @@ class Operations:
 
     _rank: int
     _size: int
+    _backend: TorchCommBackend
     _run: Callable[..., TorchWork]
 
     # -- Messages --
@@ -26,11 +28,14 @@ class Operations:
         self, tensor: Any, dst: int, async_op: bool = False, hints: Optional[Hints] = None, timeout: TimeoutLike = None, *,
         options: Options = None,
     ) -> TorchWork:
-        """Sends to rank `dst`; messages between two ranks arrive in order.  Its end means that `dst` has it."""
+        """Sends to rank `dst`; messages between two ranks arrive in order.  Its end means that `dst` has it.
+
+        RuntimeError: `dst` is this rank, and the back-end is none that a program has written.
+        """
 
         def checked() -> None:
             check.rank("dst", dst, self._size)
-            if dst == self._rank:
+            if dst == self._rank and self._backend.built_in:
                 raise RuntimeError(f"Cannot send to self: dst is this rank, {dst}; use a batch")
             check.tensor("tensor", tensor)
 
@@ -44,7 +49,7 @@ class Operations:
 
         def checked() -> None:
             check.rank("src", src, self._size)
-            if src == self._rank:
+            if src == self._rank and self._backend.built_in:
                 raise RuntimeError(f"Cannot receive from self: src is this rank, {src}; use a batch")
             check.tensor("tensor", tensor)
 

@@ -119,6 +119,9 @@ def test_modules(order: str, tmp_path: pathlib.Path) -> None:
     from torchcomms.functional import all_reduce, is_torch_compile_supported
     from torchcomms.functional.async_tensor import TorchCommsAsyncTensor
     import torchcomms.functional.registry
+    from torchcomms.functional.param_parsing import schema
+    assert schema("send", False) == "(Tensor tensor, int dst, str comm, bool async_op, float timeout, str[] hints) -> Tensor"
+    from torchcomms.functional.inductor_lowering import register
     assert torchcomms.functional.collectives.all_reduce is all_reduce and is_torch_compile_supported()
     import torchcomms.distwrap as distwrap
     import torchcomms.distwrap.collectives, torchcomms.distwrap.new_comm

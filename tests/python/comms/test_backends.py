@@ -229,8 +229,30 @@ class Alone(TorchCommBackend):
     def gather(self, output_tensor_list: Any, input_tensor: Any, root: int, async_op: bool) -> None:
         output_tensor_list[0].copy_(input_tensor)
 
+    def send(self, tensor: Any, dst: int, async_op: bool) -> None:
+        self.sent = tensor.clone()
+
+    def recv(self, tensor: Any, src: int, async_op: bool) -> None:
+        tensor.copy_(self.sent)
+
     def set_timeout(self, timeout: Any) -> None:
         self.said.append(timeout.total_seconds())
+
+
+def test_a_class_of_a_program_may_send_to_itself() -> None:
+    comms.register_backend("alone", Alone)
+    comm = new_comm("alone", "cpu", "itself")
+    got = torch.zeros(2)
+    comm.send(torch.tensor([4.0, 5.0]), 0)
+    comm.recv(got, 0, True).wait()
+    assert got.tolist() == [4, 5]
+    comm.finalize()
+    Alone.made.clear()
+    ours = new_comm("fake", "cpu", "itself")
+    for call in (ours.send, ours.recv):
+        with pytest.raises(RuntimeError, match="self: .* is this rank, 0; use a batch"):
+            call(got, 0)
+    ours.finalize()
 
 
 def test_a_class_of_a_program() -> None:

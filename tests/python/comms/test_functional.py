@@ -260,6 +260,31 @@ def test_functional_forms() -> None:
     with_comm(body)
 
 
+def test_async_tensors_of_programs() -> None:
+    def body(comm: TorchComm) -> None:
+        from pccl.comms.functional import TorchCommsAsyncTensor, all_reduce
+
+        there = torch.arange(3.0)
+        plain = TorchCommsAsyncTensor(there, None)
+        assert (plain + 1).tolist() == [1, 2, 3] and plain.wait() is there
+        written = torch.ones(3)
+        if comm.get_rank() == 0:
+            late = TorchCommsAsyncTensor(written, comm.recv(written, 1, True))
+            comm.barrier()
+            assert (late * 2).tolist() == [0, 2, 4]
+        else:
+            comm.barrier()  # before the send, so that the work goes on when the tensor is made
+            comm.send(there, 0)
+        summed = all_reduce(there, ReduceOp.SUM, comm)
+        first = summed.wait()  # type: ignore[attr-defined]
+        assert first.tolist() == [0, 2, 4] and TorchCommsAsyncTensor(first).wait() is first
+        for wrong in ((3, None), (there, 5)):
+            with pytest.raises(TypeError, match="pass a"):
+                TorchCommsAsyncTensor(*wrong)  # type: ignore[arg-type]
+
+    with_comm(body)
+
+
 def test_failures_and_communicators_that_have_gone() -> None:
     def body(comm: TorchComm) -> None:
         def program(x: torch.Tensor) -> torch.Tensor:

@@ -107,6 +107,33 @@ def test_ids_rise_through_all_communicators_and_hooks_prevent() -> None:
     first.finalize(), second.finalize()
 
 
+def test_a_post_hook_that_raises_leaves_the_caller_its_work(caplog: pytest.LogCaptureFixture) -> None:
+    """The operation has begun: the ranks would count differently if one of them never waited for it."""
+
+    def body(comm: TorchComm) -> list[Any]:
+        def wrong(op_id: int, args: Any) -> None:
+            raise RuntimeError("in a hook")
+
+        comm.register_post_hook(wrong)
+        later: list[int] = []
+        comm.register_post_hook(lambda op_id, args: later.append(op_id))
+        tensor = torch.ones(2)
+        comm.all_reduce(tensor, ReduceOp.SUM, True).wait()
+        comm.all_reduce(tensor, ReduceOp.SUM, False)
+        child = comm.split([0, 1], "child")
+        assert child is not None and child.get_size() == 2 and len(later) == 3
+        child.barrier()
+        child.finalize()
+        comm.finalize()
+        return tensor.tolist()
+
+    assert with_comm(2, body) == [[4.0, 4.0]] * 2
+    comm = fake()
+    comm.register_post_hook(lambda op_id, args: 1 / 0)
+    assert comm.barrier(True).is_completed() and "a post hook of barrier failed" in caplog.text
+    comm.finalize()
+
+
 def test_flight_recorder_json() -> None:
     comm = fake("recorded")
     recorder = FlightRecorderHook(max_entries=3, isolated=True)
@@ -185,6 +212,56 @@ def test_states_are_real_and_the_analyser_reads_the_files(tmp_path: pathlib.Path
         _, database = pickle.load(file)
     assert [group.size for group in database.groups] == [2]
     assert any(collective.collective_name == "gloo:all_reduce" and collective.pass_check for collective in database.collectives)
+
+
+def test_dumps_read_their_path_once_or_each_time(tmp_path: pathlib.Path) -> None:
+    def rank() -> list[str]:
+        recorder = FlightRecorderHook(isolated=True)
+        found: list[str] = []
+        for name, dynamic in (("a_", "0"), ("b_", "0"), ("c_", "true"), ("d_", "1"), ("e_", "")):
+            os.environ["TORCHCOMM_FR_DUMP_TEMP_FILE"] = str(tmp_path / name)
+            os.environ["TORCHCOMM_FR_DUMP_DYNAMIC_FILE_NAME"] = dynamic
+            found.append(os.path.basename(recorder.dump_file(3)))
+        os.environ["TORCHCOMM_FR_DUMP_DYNAMIC_FILE_NAME"] = "perhaps"
+        with pytest.raises(RuntimeError, match="Invalid value for environment variable TORCHCOMM_FR_DUMP_DYNAMIC_FILE_NAME: perhaps"):
+            recorder.dump_file(3)
+        return found
+
+    assert run(1, rank) == [["a_3", "a_3", "c_3", "d_3", "a_3"]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a_3", "c_3", "d_3"]
+
+
+def test_an_isolated_recorder_answers_in_the_control_plane_of_torch(tmp_path: pathlib.Path) -> None:
+    program = """
+    import json, pickle, urllib.request
+    import torch
+    import torch.distributed as dist
+    from torch._C._distributed_c10d import _WorkerServer
+    from pccl.comms import ReduceOp, new_comm
+    from pccl.comms.hooks import FlightRecorderHook
+
+    comm = new_comm("fake", "cpu", "watched")
+    recorder = FlightRecorderHook(isolated=True)
+    recorder.register_with_comm(comm)
+    server = _WorkerServer("127.0.0.1", 0)
+    def ask(name):
+        where = f"http://127.0.0.1:{server.port}/handler/{name}"
+        with urllib.request.urlopen(urllib.request.Request(where, method="POST"), timeout=20) as answer:
+            return json.loads(answer.read())
+    comm.barrier()
+    assert len(recorder) == 1
+    assert ask("torchcomms_health_check") == {"healthy": True}
+    trace = ask("torchcomms_fr_trace_json")
+    assert trace["entries"] == [] and trace["pg_config"] == {}  # the recorder keeps its own
+    assert pickle.load(open(ask("torchcomms_fr_dump_file")["file"], "rb"))["entries"] == []
+    server.shutdown()
+    comm.finalize()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100,
+        env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "TORCHCOMM_FR_DUMP_TEMP_FILE": str(tmp_path / "trace_")},
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_answers_in_the_control_plane_of_torch(tmp_path: pathlib.Path) -> None:

@@ -10,12 +10,14 @@ import threading
 from typing import Any, NamedTuple, Sequence
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
+from torch.multiprocessing import reductions
+
+StorageWeakRef: Any = reductions.StorageWeakRef  # has no types
 
 
 class _Entry(NamedTuple):
     work: Any
-    placeholder: StorageWeakRef  # its address belongs to no other storage while this exists
+    placeholder: Any  # a StorageWeakRef: its address belongs to no other storage while this exists
     result: torch.Tensor
 
 

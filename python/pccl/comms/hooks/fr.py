@@ -47,6 +47,7 @@ class _Ring:
 
 _shared: Optional[_Ring] = None
 _unhealthy = False
+_first_prefix: Optional[str] = None  # of dumps
 
 
 def is_healthy() -> bool:
@@ -82,8 +83,7 @@ class FlightRecorderHook:
         """Records that communicator's operations from now on."""
         communicator("register_with_comm", comm)
         name = comm.get_name()
-        if not self._isolated:
-            control_plane.serve()
+        control_plane.serve()
         with self._ring.lock:
             ranks = json.dumps(comm.get_ranks(), separators=(",", ":"))
             self._ring.groups[name] = {"name": name, "desc": comm.get_backend(), "ranks": ranks}
@@ -152,14 +152,10 @@ class FlightRecorderHook:
     def dump_file(self, rank: int, include_completed: bool = True) -> str:
         """Writes it as a file for PyTorch's analyser (`torchfrtrace`), and returns its path: TORCHCOMM_FR_DUMP_TEMP_FILE and the rank.
 
-        Batches, of which it would want each message, are left out.
+        The first dump of a process reads the variable; each dump reads it where TORCHCOMM_FR_DUMP_DYNAMIC_FILE_NAME is true.  Batches,
+        of which the analyser would want each message, are left out.
         """
-        prefix = environment.text("TORCHCOMM_FR_DUMP_TEMP_FILE")
-        if prefix is None:
-            cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")
-            os.makedirs(cache, exist_ok=True)
-            prefix = os.path.join(cache, "comm_lib_trace_rank_")
-        path = f"{prefix}{whole_number('rank', rank)}"
+        path = f"{_prefix()}{whole_number('rank', rank)}"
         with open(path, "wb") as file:
             pickle.dump(self.dump_for_analyser(include_completed), file)
         return path
@@ -229,6 +225,21 @@ class FlightRecorderHook:
             entry.update(state="completed", retired=True, time_discovered_completed_ns=now)
             entry["duration_ms"] = (now - entry["time_discovered_started_ns"]) / 1e6
             self._ring.status[group]["last_completed_collective"] = entry["collective_seq_id"]
+
+
+def _prefix() -> str:
+    """The path of dumps without the rank."""
+    global _first_prefix
+    prefix = _first_prefix
+    if prefix is None or environment.flag("TORCHCOMM_FR_DUMP_DYNAMIC_FILE_NAME"):
+        prefix = environment.text("TORCHCOMM_FR_DUMP_TEMP_FILE")
+        if prefix is None:
+            cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")
+            os.makedirs(cache, exist_ok=True)
+            prefix = os.path.join(cache, "comm_lib_trace_rank_")
+        if _first_prefix is None:
+            _first_prefix = prefix
+    return prefix
 
 
 def _for_analyser(entry: dict[str, Any]) -> dict[str, Any]:

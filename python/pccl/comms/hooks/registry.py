@@ -175,11 +175,14 @@ class Hooks:
         return op_id
 
     def after(self, name: OpName, op_id: int, work: Any) -> None:
-        """Calls post hooks."""
+        """Calls post hooks, whose exceptions are only logged: the operation has begun, and its caller needs the work."""
         if self._post:
             args = POST_CLASSES[_POST_OF.get(name, "CollectivePostHookArgs")](name, op_id, work)
             for hook in list(self._post.values()):
-                hook(op_id, args)
+                try:
+                    hook(op_id, args)
+                except Exception:
+                    logger.exception("a post hook of %s failed", name.name)
 
     def abort(self) -> None:
         """Calls abort hooks, whose exceptions are only logged."""

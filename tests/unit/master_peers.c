@@ -211,18 +211,16 @@ static void carry_out(struct cluster *c)
     }
 }
 
-static void *table_new(size_t bytes)
+static void *table_new(const struct cluster *c, size_t bytes)
 {
-    void *memory = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
-    memset(memory, 0xA5, bytes); /* whatever is not set up shows */
-    return memory;
+    return memset(aligned_alloc(64, (bytes + 63) & ~(size_t)63), c->fill, bytes);
 }
 
 static void run_event(struct cluster *c, const struct master_event *e)
 {
     struct master_want want;
     while (!c->no_memory && master_growth(c->master, e, &want)) {
-        free(master_grow(c->master, &want, table_new(want.bytes)));
+        free(master_grow(c->master, &want, table_new(c, want.bytes)));
     }
     struct outbox_bounds need = master_out_need(c->master); /* no more than it says that it needs */
     outbox_limit(&c->out, &need);
@@ -270,7 +268,8 @@ struct cluster *cluster_with(const struct master_config *config)
     c->config = *config;
     c->now = 1000LL * MS;
     c->beat_ms = 500;
-    c->arena = table_new(master_arena_bytes(config));
+    c->fill = 0xA5;
+    c->arena = table_new(c, master_arena_bytes(config));
     c->master = master_init(config, c->arena);
     struct outbox_bounds most = master_out_most(config);
     outbox_init(&c->out, calloc(most.actions, sizeof(struct action)), most.actions, malloc(most.bytes), most.bytes,

@@ -77,6 +77,7 @@ struct cluster {
     uint32_t durable;  /* ... of which so many have been answered, in that order */
     uint64_t persists_at[PEERS_RECORDS]; /* their numbers, the last ones */
     bool no_memory;    /* tables of the master do not grow */
+    uint8_t fill;      /* every byte of a new table: whatever is not set up shows */
     uint64_t solve;    /* number of the last MASTER_SOLVE */
     uint32_t solves;
     struct journal journal;

@@ -173,6 +173,22 @@ TEST(tombstone_that_is_told_again_is_not_kept_longer_for_the_rank_that_has_not_c
     cluster_free(c);
 }
 
+/* A claim of another size has made room for more seats than the world has.  What lies in that room is no call's, and owes nothing to one. */
+TEST(a_failed_world_knows_no_call_of_a_rank_that_it_never_had) /* W7 */
+{
+    const struct { uint8_t fill; uint64_t attempt; } rooms[] = {{0, 0}, {0xA5, 0xA5A5A5A5A5A5A5A5}}; /* an empty seat; one of this very call */
+    for (int i = 0; i < 2; i++) {
+        struct cluster *c = cluster_new();
+        c->fill = rooms[i].fill;
+        create(c, 2, 0);
+        EXPECT_EQ(create(c, 20, 19)->given_up.cause, CAUSE_MISMATCH);
+        struct peer *next = peer_create(c, "w", &(struct claim){.size = 20, .rank = 2, .attempt = rooms[i].attempt});
+        EXPECT(next->given_up.cause == CAUSE_NONE && next->open); /* it begins another world */
+        EXPECT_EQ(master_world_count(c->master), 2);
+        cluster_free(c);
+    }
+}
+
 TEST(another_size_or_loss_rule_ends_it_for_all) /* W9 */
 {
     const struct claim other[] = {{.size = 3, .rank = 2}, {.size = 2, .rank = 1, .loss = LOSS_SHRINK},

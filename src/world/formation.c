@@ -89,7 +89,7 @@ uint32_t formation_key(const struct world *w, uint64_t id)
 {
     for (uint32_t i = 0; i < w->form.size; i++) {
         const struct seat *s = &w->form.seats[i];
-        if (s->id == id || s->holder == id || s->before == id) {
+        if (s->id == id || s->holder == id) {
             return i;
         }
     }

@@ -112,9 +112,7 @@ void keys_take(struct world *w)
     for (uint32_t i = 0; world_sized(w) && i < w->member_room; i++) {
         const struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_PENDING && mb->joining) {
-            struct seat *seat = &w->form.seats[mb->info.key];
-            seat->before = seat->holder;
-            seat->holder = mb->id;
+            w->form.seats[mb->info.key].holder = mb->id; /* of the one before nobody is told any more: all have linked, so all have its view */
         }
     }
 }

@@ -234,7 +234,7 @@ struct optimise {
 struct seat {
     uint64_t attempt;   /* the call that has claimed it, 0 none */
     uint64_t id;        /* its peer; 0: it came when all had been given up */
-    uint64_t holder, before; /* who was admitted last under this key, and before that one: lost, but perhaps in the published view */
+    uint64_t holder;    /* who joined last under this key: lost, but perhaps in the published view; 0 none */
 };
 
 #define FORMATION_ASKED_NS 60000000000 /* longer than a call whose connection broke goes on asking, unless told otherwise */

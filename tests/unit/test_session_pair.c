@@ -34,26 +34,32 @@ static void message_from(struct bench *b, uint32_t peer, uint32_t view, float va
     from_peer(b, peer, FRAME_EAGER, view_id(view), &w);
 }
 
-/* View 2: without this peer (0: nobody is lost), for this cause. */
-static void view(struct bench *b, uint32_t without, uint8_t cause, uint32_t culprit)
+/* View 2: without peers `from` to `to` - 1, for this cause. */
+static void view_between(struct bench *b, uint32_t from, uint32_t to, uint8_t cause, uint32_t culprit)
 {
     unsigned char raw[1024];
     struct writer w;
-    uint32_t members = without == 0 ? PEERS : PEERS - 1;
+    uint32_t members = PEERS - (to - from);
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = cause, .culprit = peer_id(culprit),
                          .sizes = {members, members, 1, members},
                          .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
-                         .members = members, .removed = without != 0, .text = "why"};
+                         .members = members, .removed = to - from, .text = "why"};
     writer_init(&w, raw, sizeof raw);
     put_view(&w, &m);
-    if (without != 0) {
-        put_u64(&w, peer_id(without));
+    for (uint32_t i = from; i < to; i++) {
+        put_u64(&w, peer_id(i));
     }
     for (uint32_t i = 0; i < members; i++) {
         put_u32(&w, i);
     }
     freeze(b, 1);
     from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+/* View 2: without this peer (0: nobody is lost), for this cause. */
+static void view(struct bench *b, uint32_t without, uint8_t cause, uint32_t culprit)
+{
+    view_between(b, without, without == 0 ? 0 : without + 1, cause, culprit);
 }
 
 /* The roster it is counted in is empty by then: ranks 0, or none at all, were told. */
@@ -85,6 +91,21 @@ TEST(source_of_a_message_counts_as_ranks_did_for_its_call)
     EXPECT_EQ(b->outcome.source, SESSION_ANY);
     EXPECT_EQ(collect(b, 0), RESULT_OK);
     EXPECT_EQ(b->outcome.source, 2);
+    bench_free(b);
+}
+
+/* It would wait for ever: no member is there that could send. */
+TEST(receive_from_any_source_in_a_view_of_one_says_that_this_peer_is_alone) /* B14 */
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0;
+    receive(b, 0, SESSION_ANY, &x);
+    view_between(b, 1, PEERS, CAUSE_PEER_LOST, 1);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST); /* the program knows of the view now */
+    receive(b, 1, SESSION_ANY, &y);
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 1), RESULT_ALONE);
+    EXPECT_EQ(b->outcome.world, 1);
     bench_free(b);
 }
 

@@ -122,7 +122,7 @@ static void lose(struct session *s, struct peer *p, enum cause cause)
     }
     p->suspected = (uint8_t)cause;
     p->lost_at = anew ? s->now : p->lost_at;
-    bool broken = !p->link_up || cause != CAUSE_PEER_SILENT; /* what only stands still may go on with nothing missing */
+    bool broken = cause != CAUSE_PEER_SILENT; /* a link that is up and only stands still may go on with nothing missing */
     for (uint32_t i = 0; broken && s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
         bool apart = space_pairs(op->name.space) && pair_partner(s, &op->name) != p->rank;

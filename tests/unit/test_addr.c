@@ -60,3 +60,22 @@ TEST(any_other_name_is_its_first_address)
     expect_chosen((const char *const[]){"10.0.0.7", "2001:db8::7", "127.0.0.1", NULL}, "10.0.0.7:5");
     expect_chosen((const char *const[]){"::1", "10.0.0.7", NULL}, "[::1]:5");
 }
+
+/* The master lets one host hold few of the places for strangers: hosts of one IPv6 network would share them. */
+TEST(addresses_are_of_one_host_if_all_their_bytes_are_the_same)
+{
+    static const struct { const char *a, *b; bool same; } pairs[] = {
+        {"10.0.0.7", "10.0.0.7", true}, {"10.0.0.7", "10.0.0.8", false}, {"10.0.0.7", "11.0.0.7", false},
+        {"2001:db8::7", "2001:db8::7", true}, {"2001:db8::7", "2001:db8::8", false}, {"2001:db8::7", "2001:db9::7", false},
+        {"::1", "::", false}, {"0.0.0.0", "::", false}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct net_address a = {.family = strchr(pairs[i].a, ':') != NULL ? 6 : 4, .port = 1};
+        struct net_address b = {.family = strchr(pairs[i].b, ':') != NULL ? 6 : 4, .port = 2};
+        EXPECT(inet_pton(a.family == 6 ? AF_INET6 : AF_INET, pairs[i].a, a.ip) == 1);
+        EXPECT(inet_pton(b.family == 6 ? AF_INET6 : AF_INET, pairs[i].b, b.ip) == 1);
+        EXPECT_EQ(addr_same_host(&a, &b), pairs[i].same);
+        EXPECT(!addr_equal(&a, &b)); /* another port */
+        b.port = 1;
+        EXPECT_EQ(addr_equal(&a, &b), pairs[i].same);
+    }
+}

@@ -95,6 +95,18 @@ TEST(log_passes_lines_at_or_above_its_level)
     EXPECT_EQ(seen.count, 1);
 }
 
+TEST(the_librarys_default_does_not_replace_a_sink_that_the_program_has_set)
+{
+    struct seen own = {0};
+    log_set_sink(remember, LOG_WARN, (struct log_to){.user = &own});
+    log_set_default(NULL, LOG_NONE);
+    log_line(LOG_WARN, "heard");
+    EXPECT_EQ(own.count, 1);
+    log_set_sink(NULL, LOG_NONE, (struct log_to){0}); /* "no log" is a choice, too */
+    log_set_default(remember, LOG_TRACE);
+    EXPECT(!log_enabled(LOG_ERROR));
+}
+
 TEST(log_cuts_long_lines)
 {
     struct seen seen = {0};

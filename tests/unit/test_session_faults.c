@@ -81,18 +81,6 @@ TEST(what_is_launched_here_counts_no_longer) /* an honest sender would use its s
     bench_free(b);
 }
 
-TEST(hold_of_a_round_that_there_is_not_costs_its_sender_the_link) /* 33 was taken for round 1 */
-{
-    unsigned char raw[128];
-    struct writer w;
-    struct bench *b = bench_with(2, false);
-    writer_init(&w, raw, sizeof raw);
-    put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(1), .round = 33});
-    from_peer(b, 1, FRAME_HOLD, view_id(1), &w);
-    EXPECT_EQ(closed(b), peer_id(1));
-    bench_free(b);
-}
-
 static void hold_of(struct bench *b, uint32_t peer, uint32_t origin, uint8_t round)
 {
     unsigned char raw[128];
@@ -100,6 +88,42 @@ static void hold_of(struct bench *b, uint32_t peer, uint32_t origin, uint8_t rou
     writer_init(&w, raw, sizeof raw);
     put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(origin), .round = round});
     from_peer(b, peer, FRAME_HOLD, view_id(1), &w);
+}
+
+/* Among three there are two rounds where each passes on what it has heard, and one where each tells all.  33 was taken for round 1. */
+TEST(hold_of_a_round_that_there_is_not_costs_its_sender_the_link)
+{
+    static const struct { uint32_t mesh; uint8_t round; } none[] = {{2, 2}, {2, 33}, {32, 1}, {32, 33}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        struct bench *b = bench_with(none[i].mesh, false);
+        hold_of(b, 2, 2, none[i].round); /* which would be for this peer */
+        EXPECT_EQ(closed(b), peer_id(2));
+        bench_free(b);
+    }
+}
+
+static void payload_of(struct bench *b, uint32_t peer, uint32_t count, uint32_t floats)
+{
+    static const float values[4] = {1, 2, 3, 4};
+    unsigned char raw[256];
+    struct writer w;
+    struct op_params params = one_float;
+    params.count = count;
+    writer_init(&w, raw, sizeof raw);
+    put_eager(&w, &(struct msg_eager){.name = {.tag = 5}, .params = params, .bytes = (uint32_t)(floats * sizeof *values)});
+    put_bytes(&w, values, floats * sizeof *values);
+    from_peer(b, peer, FRAME_EAGER, view_id(1), &w);
+}
+
+/* Its own parameters say how many bytes a sum has from it; other calls would be refused for what it alone has made up. */
+TEST(payload_that_does_not_fit_the_parameters_beside_it_costs_its_sender_the_link)
+{
+    for (uint32_t floats = 1; floats <= 3; floats++) {
+        struct bench *b = bench_new();
+        payload_of(b, 1, 2, floats);
+        EXPECT_EQ(closed(b), floats == 2 ? 0 : peer_id(1));
+        bench_free(b);
+    }
 }
 
 static void finished(struct bench *b, uint32_t peer, uint32_t origin)

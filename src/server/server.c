@@ -131,7 +131,7 @@ pccl_status server_new(const struct net_address *listen, const struct server_opt
     options = options != NULL ? options : &none;
     config_fill(&s->config, options);
     s->idle_ns = options->idle_ns;
-    s->idle_since = CLOCK_NEVER;
+    s->idle_at = CLOCK_NEVER;
     s->config.run = random[0] | 1; /* 0 means "not known" on the wire */
     s->config.seed = random[1];
     if (!server_allocate(s)) {
@@ -162,12 +162,12 @@ static void server_begin_end(struct server *s)
 static void server_end_if_idle(struct server *s)
 {
     if (s->idle_ns == 0 || !list_empty(&s->registered)) {
-        s->idle_since = CLOCK_NEVER;
+        s->idle_at = CLOCK_NEVER;
         return;
     }
     int64_t now = clock_now_ns();
-    s->idle_since = s->idle_since == CLOCK_NEVER ? now : s->idle_since;
-    if (now - s->idle_since >= s->idle_ns && !s->ending) {
+    s->idle_at = s->idle_at == CLOCK_NEVER ? now + s->idle_ns : s->idle_at;
+    if (now >= s->idle_at && !s->ending) {
         log_line(LOG_INFO, "no peer for %lld s: the master ends", (long long)(s->idle_ns / CLOCK_S));
         server_begin_end(s);
     }
@@ -179,8 +179,7 @@ static int64_t server_timeout(const struct server *s)
         return 0;
     }
     int64_t due = at_most(master_deadline(s->master), client_deadline(s));
-    due = s->ending ? at_most(due, s->end_at) : due;
-    due = s->idle_since != CLOCK_NEVER && !s->ending ? at_most(due, s->idle_since + s->idle_ns) : due;
+    due = at_most(due, s->ending ? s->end_at : s->idle_at);
     int64_t left = due == CLOCK_NEVER ? -1 : due - clock_now_ns();
     return due != CLOCK_NEVER && left < 0 ? 0 : left;
 }

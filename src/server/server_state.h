@@ -88,7 +88,7 @@ struct server {
     pthread_t thread;
     pid_t owner; /* the process that has the thread */
     int64_t idle_ns;         /* how long it may be without a registered peer; 0: for ever */
-    int64_t idle_since;      /* it has been without since; CLOCK_NEVER: it is not */
+    int64_t idle_at;         /* it ends then; CLOCK_NEVER: a peer is registered, or it may be without */
     bool ending;             /* the thread's: the run ends */
     int64_t end_at;
     atomic_bool stop;        /* asked for */

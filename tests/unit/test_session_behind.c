@@ -227,6 +227,34 @@ TEST(names_of_other_tags_hold_no_call_up_for_ever) /* other members may never co
     bench_free(b);
 }
 
+/* Members that this call still waits for. */
+static uint32_t waited_for(const struct bench *b, uint32_t slot)
+{
+    struct session_wait waits[16];
+    uint32_t count = session_waits(b->s, waits, 16), n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        n += waits[i].slot == slot;
+    }
+    return n;
+}
+
+/* A call of a tag passes those that wait in the order of issue; what comes next queues up behind the last of these. */
+TEST(a_call_behind_one_that_has_passed_the_waiting_ones_is_not_lost)
+{
+    struct bench *b = bench_ahead();
+    float x = 1, y = 0;
+    call(b, 0, false, INT64_MAX);
+    launch(b, 1, 5, &x, &y);
+    EXPECT(sent(b, FRAME_EAGER));
+    call(b, 2, false, INT64_MAX);
+    EXPECT(!sent(b, FRAME_EAGER));
+    EXPECT(waited_for(b, 0) == 1 && waited_for(b, 2) == 1); /* peer 2 */
+    freeze(b, 1);
+    install(b, 2, true);
+    EXPECT(waited_for(b, 0) == 2 && waited_for(b, 2) == 2); /* both have their numbers, and nobody else has called */
+    bench_free(b);
+}
+
 TEST(a_late_call_says_that_it_has_taken_the_refusal) /* or the others wait for it for ever */
 {
     struct bench *b = bench_new();

@@ -54,6 +54,26 @@ TEST(a_call_of_a_view_that_is_older_than_a_loss_is_refused_under_its_number)
     bench_free(b);
 }
 
+/* Whom it says that it is: the member that the view has lost, or this peer's own program. */
+TEST(a_call_that_is_refused_at_once_names_the_culprit_of_its_cause)
+{
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct bench *b = bench_new();
+        float x = 1, y = 0;
+        uint32_t at = 0;
+        struct reader r;
+        struct msg_refuse m = {0};
+        view_between(b, 1, 2, CAUSE_PEER_LOST, 1);
+        struct session_launch l = {.space = SPACE_ORDERED, .known = wrong ? view_id(2) : view_id(1), .world = PEERS - 1, .params = one_float,
+                                   .in = &x, .out = &y, .bad_argument = wrong, .deadline = INT64_MAX};
+        step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+        EXPECT(sent_next(b, ACT_PEERS, FRAME_REFUSE, &at, &r) != NULL && get_refuse(&r, &m));
+        EXPECT_EQ(m.cause, wrong ? CAUSE_ARGUMENT : CAUSE_OLD_VIEW);
+        EXPECT_EQ(m.culprit, wrong ? self : peer_id(1));
+        bench_free(b);
+    }
+}
+
 /* ---- Uneven parts that travel with the launch --------------------------------------------------------------------- */
 
 static const size_t counts[PEERS] = {1, 2, 3}, places[PEERS] = {0, 1, 3};

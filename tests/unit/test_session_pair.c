@@ -34,28 +34,6 @@ static void message_from(struct bench *b, uint32_t peer, uint32_t view, float va
     from_peer(b, peer, FRAME_EAGER, view_id(view), &w);
 }
 
-/* View 2: without peers `from` to `to` - 1, for this cause. */
-static void view_between(struct bench *b, uint32_t from, uint32_t to, uint8_t cause, uint32_t culprit)
-{
-    unsigned char raw[1024];
-    struct writer w;
-    uint32_t members = PEERS - (to - from);
-    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = cause, .culprit = peer_id(culprit),
-                         .sizes = {members, members, 1, members},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
-                         .members = members, .removed = to - from, .text = "why"};
-    writer_init(&w, raw, sizeof raw);
-    put_view(&w, &m);
-    for (uint32_t i = from; i < to; i++) {
-        put_u64(&w, peer_id(i));
-    }
-    for (uint32_t i = 0; i < members; i++) {
-        put_u32(&w, i);
-    }
-    freeze(b, 1);
-    from_master(b, FRAME_VIEW, m.view, &w);
-}
-
 /* View 2: without this peer (0: nobody is lost), for this cause. */
 static void view(struct bench *b, uint32_t without, uint8_t cause, uint32_t culprit)
 {

@@ -116,6 +116,39 @@ TEST(unknown_values_in_list_items_are_refused)
     }
 }
 
+TEST(a_claim_that_no_call_makes_is_refused) /* the master would make a world, a seat or a member of it */
+{
+    static const struct {
+        struct claim claim;
+        uint32_t group;
+        bool good;
+    } rows[] = {
+        {{.size = 0}, 3, true},                                                    /* any size, any group */
+        {{.size = 4, .rank = 3, .attempt = 1, .deadline_ms = 1, .once = 1}, 0, true},
+        {{.size = 4, .rank = 4, .attempt = 1}, 0, false},                          /* no such rank */
+        {{.size = 4, .rank = 3}, 0, false},                                        /* of no call */
+        {{.size = 0, .rank = 1}, 0, false},                                        /* of no size */
+        {{.size = 0, .join = 1}, 0, false},
+        {{.size = 4, .rank = 3, .join = 1}, 0, true},
+        {{.size = 4, .rank = CLAIM_ANY_RANK, .join = 1}, 0, true},
+        {{.size = 4, .rank = 4, .join = 1}, 0, false},
+        {{.size = 4, .rank = 3, .attempt = 1, .join = 1}, 0, false},               /* who joins creates nothing */
+        {{.size = 4, .rank = 3, .join = 1}, 1, false},                             /* a world of a given size has one group */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct msg_register m = {.lanes = 1, .group = rows[i].group, .claim = rows[i].claim}, got;
+        unsigned char bytes[512];
+        struct writer w;
+        struct reader r;
+        writer_init(&w, bytes, sizeof bytes);
+        put_register(&w, &m);
+        reader_init(&r, bytes, w.used);
+        if (get_register(&r, &got) != rows[i].good) {
+            EXPECT_EQ(i, SIZE_MAX);
+        }
+    }
+}
+
 TEST(a_vote_for_the_last_revision_there_is_is_refused) /* the master would expect 0 next, which any old state has */
 {
     for (uint64_t back_by = 0; back_by < 3; back_by++) {

@@ -102,6 +102,19 @@ TEST(what_is_open_when_this_peer_has_left_ends_with_that_and_not_with_another_on
     bench_free(b);
 }
 
+TEST(an_operation_on_the_window_of_a_lost_member_names_that_by_its_rank) /* or another rank's, or none */
+{
+    struct bench *b = bench_new();
+    struct window_op put;
+    char byte = 1;
+    b->window->peer[OTHER].missing = true;
+    call(b, &put, (struct window_call){.kind = WINDOW_PUT, .rank = OTHER, .bytes = 1, .source = &byte, .limit = CLOCK_NEVER});
+    EXPECT(put.settled && put.outcome.result == RESULT_LOST && put.outcome.cause == CAUSE_PEER_LOST);
+    EXPECT(put.outcome.culprit == 100 + OTHER && put.outcome.named.id == 100 + OTHER);
+    EXPECT_EQ(put.outcome.named.ranked, OTHER + 1);
+    bench_free(b);
+}
+
 TEST(a_message_that_cannot_be_launched_ends_its_operation_and_the_membership) /* the other end would take the next one for it */
 {
     struct bench *b = bench_new();

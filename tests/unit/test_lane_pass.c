@@ -248,6 +248,61 @@ TEST(frames_leave_in_the_order_of_launches_however_many_are_in_flight)
     free(f);
 }
 
+static bool no_memory;
+
+/* In the place of the system's, which cannot be made to fail at that moment. */
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    void *memory = NULL;
+    return no_memory || posix_memalign(&memory, alignment, bytes) != 0 ? NULL : memory;
+}
+
+static struct {
+    int cancels, idles;
+    enum cause why;
+} told;
+
+static void note_cancel(struct comm *comm, struct comm_op *op, enum cause why)
+{
+    (void)comm, (void)op;
+    told.cancels++;
+    told.why = why;
+}
+
+static void note_idle(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes)
+{
+    told.idles++;
+    EXPECT(op != NULL && tx_bytes == 0 && rx_bytes == 0);
+}
+
+/* Each such operation would take room that the next ones lack, until none is left. */
+TEST(an_operation_that_there_is_no_memory_for_gives_its_room_back)
+{
+    struct bench b;
+    struct flight f;
+    bench_start(&b);
+    b.posted = true;
+    struct lane_calls calls = engine_lane_calls;
+    calls.cancel = note_cancel;
+    calls.idle = note_idle;
+    b.lane->calls = &calls;
+    flight_init(&f, &b.comm, 1);
+    f.op.room.reserved = room_reserve(&b.lane->room, 4);
+    EXPECT(f.op.room.reserved == 4 && !room_whole(&b.lane->room));
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
+    EXPECT(lane_try(b.lane));
+    no_memory = true;
+    lane_serve(b.lane, 0);
+    no_memory = false;
+    EXPECT(told.cancels == 1 && told.why == CAUSE_NO_MEMORY && told.idles == 1);
+    EXPECT_EQ(b.lane->exec_count, 0);
+    EXPECT(room_whole(&b.lane->room));
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+    lane_serve(b.lane, 0);
+    lane_release(b.lane, false);
+    bench_stop(&b);
+}
+
 /* The own input is copied by the lane when it has time, and an operation of copies alone ends. */
 TEST(own_input_is_copied_between_the_frames_of_others)
 {

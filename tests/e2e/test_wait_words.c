@@ -2,8 +2,11 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <sched.h>
 #include <time.h>
 
+#include "api/api.h"
+#include "engine/comm.h"
 #include "tests/e2e/cluster.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,6 +50,20 @@ static uint32_t rank_of(const struct cluster_peer *p)
     return self.rank;
 }
 
+/* Waits until it has looked for calls that hang once more, and has said what it had to say of them: that is behind it when it looks again. */
+static void looks_again(struct comm *c)
+{
+    for (int looks = 0; looks < 2; looks++) {
+        pthread_mutex_lock(&c->lock);
+        for (int64_t before = c->patience.look_at; c->patience.look_at == before;) {
+            pthread_mutex_unlock(&c->lock);
+            sched_yield();
+            pthread_mutex_lock(&c->lock);
+        }
+        pthread_mutex_unlock(&c->lock);
+    }
+}
+
 /* The others launch only when the first has said that it waits.  A receive that it keeps open all the while is no call that hangs. */
 static void late(struct cluster_peer *p, void *context)
 {
@@ -78,6 +95,10 @@ static void late(struct cluster_peer *p, void *context)
             there = there || (strstr(waits[i].text, " to launch tag 7") != NULL && waits[i].then_peer == 0);
         }
         EXPECT(there);
+        looks_again(p->cluster->peer[0].comm->comm);
+        pthread_mutex_lock(&lock);
+        EXPECT_EQ(notices, 1); /* not once a second */
+        pthread_mutex_unlock(&lock);
         pthread_barrier_wait(&looked);
     }
     EXPECT_EQ(pcclAllReduce(value, value, &desc, p->comm, NULL), pcclSuccess);

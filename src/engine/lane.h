@@ -206,7 +206,6 @@ struct stream {
     struct comm *comm;
     bool can_in, can_out, broken;
     bool untried;          /* its transport has yet to show that it works; then its link counts on it */
-    bool more;             /* the last pass stopped at its budget */
     struct exec_edge edge; /* what it has moved since the last look */
     _Atomic uint64_t tx_bytes, rx_bytes;
     /* receiving */

@@ -49,7 +49,7 @@ void stream_free(struct stream *s)
 bool stream_has_work(const struct stream *s)
 {
     bool says = s->tx_open || s->work.first != NULL || !list_empty(&s->grants);
-    return s->broken || s->can_in || s->more || (s->can_out && says);
+    return s->broken || s->can_in || (s->can_out && says);
 }
 
 /* Looks at what its transport tells without a system call, until that has told nothing for a while. */
@@ -502,12 +502,10 @@ static pccl_status stream_write(struct stream *s, size_t *moved)
 bool stream_send(struct stream *s)
 {
     size_t total = 0;
-    s->more = false;
     while (s->can_out && !s->broken) {
-        if (!s->tx_open) {
+        if (!s->tx_open && s->head_at == s->head_used) {
             if (total >= STREAM_BUDGET) {
-                s->more = true;
-                break;
+                break; /* what is left for it waits in its lists */
             }
             stream_credits(s);
             stream_pull(s);

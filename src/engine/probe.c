@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "engine/link.h"
+#include "topology/rates.h"
 
 enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8 };
 #define PROBE_PATIENCE_NS INT64_C(5000000000) /* as an enumerator it would make the others wider, too */
@@ -108,8 +109,7 @@ static void probe_ready(struct source *source, uint32_t events)
         }
     }
     if (done) {
-        int64_t took = clock_now_ns() - p->start;
-        probe_end(p, (uint64_t)((double)p->sent_bytes * 8e9 / (double)(took > 0 ? took : 1)), &after);
+        probe_end(p, rate_of(p->sent_bytes, clock_now_ns() - p->start), &after);
     } else if (next == PCCL_ERR_PROTOCOL || (st != PCCL_OK && st != PCCL_ERR_AGAIN)) {
         probe_end(p, 0, &after);
     } else if (p->peer != 0 && !p->all_sent) {

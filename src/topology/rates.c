@@ -5,6 +5,11 @@
  * SPDX-License-Identifier: MIT */
 #include "topology/rates.h"
 
+uint64_t rate_of(uint64_t bytes, int64_t ns)
+{
+    return (uint64_t)((double)bytes * 8e9 / (double)(ns > 0 ? ns : 1));
+}
+
 static void paths_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double *path_bps)
 {
     for (size_t i = 0; i < n; i++) {

@@ -10,6 +10,9 @@
 
 #include "topology/bandwidth.h"
 
+/* In bits per second, of bytes that took so long; a clock may see no time pass. */
+uint64_t rate_of(uint64_t bytes, int64_t ns);
+
 /* Fills up_bps[n], down_bps[n] and path_bps[n][n] (row: from; 0 if the pair cannot connect) for ids.  A peer of which
  * nothing is known gets the least rate of the others, so that it owns little until it is measured.  False, nothing
  * written but the paths, if no edge among ids has a rate. */

@@ -240,3 +240,11 @@ TEST(rates_are_what_was_seen) /* a link never counts for more than its best edge
     }
     EXPECT(near(path[0 * 4 + 1], 0, 0) && near(path[0 * 4 + 2], 300, 0) && path[3 * 4 + 0] > 1e300);
 }
+
+TEST(rates_are_in_bits_per_second) /* of bytes, an edge would look eight times as slow as the plans take it for */
+{
+    EXPECT_EQ(rate_of(1250000, 1000000), INT64_C(10000000000)); /* 1.25 MB in a millisecond: 10 Gbit/s */
+    EXPECT_EQ(rate_of(1, INT64_C(8000000000)), 1);
+    EXPECT_EQ(rate_of(0, 5), 0);
+    EXPECT_EQ(rate_of(2, 0), INT64_C(16000000000));
+}

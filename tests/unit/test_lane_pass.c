@@ -368,6 +368,25 @@ TEST(who_gives_a_lane_back_with_nothing_left_to_do_wakes_nobody)
     bench_stop(&b);
 }
 
+/* Nobody drives the lane for a thread that sleeps: its poller has to, and at once. */
+TEST(who_sleeps_until_calls_have_ended_shows_the_lane_to_its_poller)
+{
+    struct bench b;
+    bench_start(&b);
+    b.posted = true;
+    b.engine.lane[0] = b.lane;
+    b.comm.engine = &b.engine;
+    atomic_store(&b.comm.joined, true);
+    lane_mask(b.lane);
+    EXPECT_EQ(comm_drain(&b.comm, INT64_MAX), 0);
+    EXPECT(!b.lane->masked && atomic_load(&b.lane->sleepers) == 0);
+    EXPECT(lane_try(b.lane));
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+    lane_serve(b.lane, 0);
+    lane_release(b.lane, false);
+    bench_stop(&b);
+}
+
 /* What was under way when a connection ended is lost, and so would be what the executor takes for sent: it neither goes on over the
  * next connection nor holds what comes there against the peer.  Only the end of the view ends the operation. */
 TEST(an_operation_does_not_go_on_over_another_connection)

@@ -231,6 +231,8 @@ TEST(killed_rank_is_survived_and_shown) /* for each collective, also when it was
     EXPECT_EQ(bench_count(p.out_text, "# error at rank "), 1);
     EXPECT(strstr(p.out_text, ": all-reduce: ") != NULL);
     EXPECT_EQ(bench_run(&p, "bench -n 2 -b 64K -e 64K --kill-rank 1 --rounds 1"), 0); /* who is left is alone */
+    EXPECT_EQ(bench_run(&p, "bench broadcast -n 3 -r 2 -b 256K -e 256K --kill-rank 0 --rounds 1 --json -"), 0); /* the root is rank 1 then */
+    EXPECT_EQ(bench_count(p.out_text, "\"wrong\": 0}"), 1);
 }
 
 /* A line of the summary has these words, numbers in place of '%', and the verdict that follows from the first and the last of them. */

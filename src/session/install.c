@@ -55,6 +55,10 @@ static void owe(struct session *s, const struct msg_view *m, const struct op_dec
 {
     struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = d->culprit,
                         .loss = m->cause, .lost = m->culprit, .view = m->view, .name = d->name, .sizes = m->sizes};
+    if (d->outcome == OUTCOME_REFUSED && what.cause == CAUSE_OLD_VIEW) { /* as those have them that were refused in their view */
+        what.view = s->view.view;
+        what.sizes = s->view.sizes;
+    }
     if (what.cause == CAUSE_MISMATCH) {
         mismatch_owe(s, m->view, &d->name, clash);
     }
@@ -91,8 +95,10 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
         slot_stop(s, slot, out);
     } else {
         s->slots[slot].outcome.view_ended = d->outcome == OUTCOME_ABORT;
-        if (d->outcome == OUTCOME_ABORT || cause == CAUSE_OLD_VIEW) {
+        if (d->outcome == OUTCOME_ABORT) {
             slot_sizes(s, slot, m->view, &m->sizes);
+        } else if (cause == CAUSE_OLD_VIEW) { /* it was refused in the view that ends, where others may have returned */
+            slot_sizes(s, slot, s->view.view, &s->view.sizes);
         }
         slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, d->culprit, out);
     }

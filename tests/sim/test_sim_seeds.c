@@ -209,3 +209,9 @@ TEST(a_call_that_all_hold_ends_although_one_takes_no_bytes) /* it lied that it h
     static const uint64_t seeds[] = {1795800067295};
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
+
+TEST(a_refused_call_has_one_size_of_the_world_on_all_members) /* it ended by the next view here, whose loss the others had not learned */
+{
+    static const uint64_t seeds[] = {1795800073159};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}

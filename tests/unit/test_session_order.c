@@ -54,6 +54,33 @@ TEST(a_call_of_a_view_that_is_older_than_a_loss_is_refused_under_its_number)
     bench_free(b);
 }
 
+/* Others may have returned in the view before: they have learned its sizes, and not those of the next. */
+TEST(a_call_that_was_refused_for_its_old_view_has_the_sizes_of_that_refusal_whenever_it_ends)
+{
+    for (int called = 0; called < 2; called++) {
+        struct bench *b = bench_new();
+        float x = 1, y = 0;
+        struct session_info info;
+        struct session_launch l = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS + 1, .params = one_float, .in = &x, .out = &y,
+                                   .deadline = INT64_MAX};
+        if (called) {
+            step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+        }
+        freeze(b, 1);
+        const struct op_decision d = {.name = {.space = SPACE_ORDERED}, .outcome = OUTCOME_REFUSED, .cause = CAUSE_OLD_VIEW, .culprit = peer_id(1)};
+        b->largest = 9;
+        decided(b, 2, CAUSE_LINK_LOST, &d, NULL);
+        if (!called) {
+            step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+        }
+        EXPECT(b->returned && collect(b, 0) == RESULT_LOST && b->outcome.cause == CAUSE_OLD_VIEW);
+        session_info(b->s, &info);
+        EXPECT_EQ(info.known, view_id(1));
+        EXPECT_EQ(info.snapshot.largest, PEERS);
+        bench_free(b);
+    }
+}
+
 /* Whom it says that it is: the member that the view has lost, or this peer's own program. */
 TEST(a_call_that_is_refused_at_once_names_the_culprit_of_its_cause)
 {

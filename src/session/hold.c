@@ -96,7 +96,6 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     }
     s->slots[op->slot].outcome.tx_bytes += path_given(s, op);
     slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
-    slot_stop(s, op->slot, out); /* nobody needs what lanes have still to send: a member that lies may never let them */
     op->slot = NONE;
     phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
     s->records++;

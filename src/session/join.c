@@ -318,6 +318,8 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
             slot_end(s, i, result, cause, s->left_named.id, out);
             c->outcome.left = true;
             memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
+        } else if (c->at.phase == SLOT_ENDING) { /* a member that lies may never let its lanes send the rest */
+            slot_stop(s, i, out);
         }
     }
     pair_close_lines(s);

@@ -204,7 +204,7 @@ TEST(a_mismatch_with_a_member_that_has_gone_names_no_rank) /* the view that owes
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
-TEST(a_call_that_all_hold_ends_although_one_takes_no_bytes) /* it lied that it has the result; the lanes waited for it for ever */
+TEST(a_peer_that_leaves_gets_back_a_call_that_all_hold) /* one lied that it has the result; the lanes waited for it for ever */
 {
     static const uint64_t seeds[] = {1795800067295};
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);

@@ -294,10 +294,10 @@ bool window_closed(struct cluster *cl, struct node *n)
 bool window_retired(struct cluster *cl, struct node *n)
 {
     struct peer_windows *pw = n->windows;
-    if (pw == NULL || list_empty(&pw->set.all)) {
+    if (pw == NULL) {
         return true;
     }
-    if (pw->phase != WINDOW_RETIRES) {
+    if (!list_empty(&pw->set.all) && pw->phase != WINDOW_RETIRES) {
         pw->phase = WINDOW_RETIRES;
         peer_windows_quiet(cl, n);
     }
@@ -309,7 +309,7 @@ bool window_retired(struct cluster *cl, struct node *n)
         peer_window_wake(cl, n, true);
         return false;
     }
-    pw->phase = WINDOW_NONE;
+    pw->phase = pw->phase == WINDOW_RETIRES ? WINDOW_NONE : pw->phase;
     return true;
 }
 

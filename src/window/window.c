@@ -161,7 +161,7 @@ void window_tell(struct window *w, uint32_t rank, struct window_info *out)
     pthread_mutex_unlock(&ws->lock);
 }
 
-/* Waits while `goes_on` says so.  What is open with members that have been silent for the stall time ends meanwhile. */
+/* Waits while `goes_on` says so.  Operations with members that have been silent for the stall time end meanwhile. */
 static void close_wait(struct window *w, bool (*goes_on)(const struct window *))
 {
     struct windows *ws = w->windows;

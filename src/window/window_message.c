@@ -52,27 +52,14 @@ int64_t windows_silence(struct windows *ws, struct window *w)
     return next;
 }
 
-static bool lends(struct windows *ws, struct window_message *m)
+static bool lent(void *shell, const struct window_message *m)
 {
-    m->lent = m->handle != NULL && op_own_lent(ws->comm, m->handle);
-    return m->lent;
+    return m->handle != NULL && op_own_lent(((struct windows *)shell)->comm, m->handle);
 }
 
 bool windows_lend(struct windows *ws, struct window *w)
 {
-    bool any = false;
-    for (uint32_t r = 0; r < w->world; r++) {
-        LIST_FOR_EACH(l, after, &w->peer[r].ops) {
-            struct window_op *op = LIST_ENTRY(l, struct window_op, in);
-            bool first = lends(ws, &op->message[0]), second = lends(ws, &op->message[1]);
-            any = any || (op->given_up && (first || second));
-        }
-    }
-    LIST_FOR_EACH(l, after, &w->tasks) {
-        bool lent = lends(ws, &LIST_ENTRY(l, struct window_task, in)->message);
-        any = any || (w->left && lent);
-    }
-    return any;
+    return window_lend(w, lent, ws);
 }
 
 /* What a step may need, or not: there is one of each. */

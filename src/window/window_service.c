@@ -50,6 +50,33 @@ static bool windows_next(struct windows *ws)
     return any;
 }
 
+void windows_remove(struct window *w)
+{
+    if (list_empty(&w->all)) {
+        return; /* it was before */
+    }
+    window_out(w);
+    w->windows->count--;
+}
+
+void window_release(struct window *w)
+{
+    window_memory_free(w);
+    for (uint32_t r = 0; r < w->world; r++) {
+        free(w->peer[r].answered);
+    }
+    free(w);
+}
+
+/* Out of the set, and freed if its program has left it. */
+static void windows_forget(struct window *w)
+{
+    windows_remove(w);
+    if (w->kept) {
+        window_release(w);
+    }
+}
+
 /* Windows that their program has left, when all is said. */
 static void windows_bury(struct windows *ws)
 {
@@ -62,8 +89,7 @@ static void windows_bury(struct windows *ws)
             windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = w});
         }
         if (w->under_way == 0) {
-            windows_remove(w);
-            window_release(w);
+            windows_forget(w);
         }
     }
 }
@@ -179,24 +205,6 @@ bool windows_add(struct windows *ws, struct window *w, uint64_t *serial_out)
     return room;
 }
 
-void windows_remove(struct window *w)
-{
-    if (list_empty(&w->all)) {
-        return; /* it was before */
-    }
-    window_out(w);
-    w->windows->count--;
-}
-
-void window_release(struct window *w)
-{
-    window_memory_free(w);
-    for (uint32_t r = 0; r < w->world; r++) {
-        free(w->peer[r].answered);
-    }
-    free(w);
-}
-
 /* All messages have ended, or do so by themselves: the communicator has left. */
 void windows_end(struct comm *c)
 {
@@ -212,10 +220,7 @@ void windows_end(struct comm *c)
             continue;
         }
         windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = w});
-        windows_remove(w);
-        if (w->kept) {
-            window_release(w);
-        }
+        windows_forget(w);
     }
     ws->ended = true;
     pthread_mutex_unlock(&ws->lock);
@@ -230,11 +235,7 @@ void windows_abandon(struct comm *c)
         return;
     }
     LIST_FOR_EACH(l, after, &ws->set.all) {
-        struct window *w = LIST_ENTRY(l, struct window, all);
-        windows_remove(w);
-        if (w->kept) {
-            window_release(w);
-        }
+        windows_forget(LIST_ENTRY(l, struct window, all));
     }
     c->windows = NULL;
     queue_abandon(ws->queue);

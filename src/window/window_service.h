@@ -28,8 +28,7 @@ void windows_step(struct windows *ws, const struct window_event *e);
 void windows_see(struct windows *ws);
 /* Says of each member whether it has been silent for the stall time; returns when that is to be asked again. */
 int64_t windows_silence(struct windows *ws, struct window *w);
-/* Says of each message under way whether lanes hold the program's memory for it; returns whether they do for any that was given up. */
-bool windows_lend(struct windows *ws, struct window *w);
+bool windows_lend(struct windows *ws, struct window *w); /* window_lend, of the lanes */
 
 /* window_service.c */
 struct windows *windows_get(struct comm *c); /* made by the first who asks; null: no memory */

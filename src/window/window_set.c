@@ -164,6 +164,25 @@ bool window_done(const struct window *w)
     return w->calls == 0 && (w->over.result != RESULT_PENDING || window_closed_by_all(w));
 }
 
+bool window_lend(struct window *w, bool (*lent)(void *shell, const struct window_message *m), void *shell)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < w->world; r++) {
+        struct window_peer *p = &w->peer[r];
+        LIST_FOR_EACH(l, after, &p->ops) {
+            struct window_op *op = LIST_ENTRY(l, struct window_op, in);
+            for (uint32_t i = 0; (p->silent || w->left) && i < 2; i++) {
+                op->message[i].lent = lent(shell, &op->message[i]);
+                any = any || (op->given_up && op->message[i].lent);
+            }
+        }
+    }
+    LIST_FOR_EACH(l, after, &w->tasks) {
+        any = any || (w->left && lent(shell, &LIST_ENTRY(l, struct window_task, in)->message));
+    }
+    return any;
+}
+
 /* The program's, with members that have been silent for long. */
 static void abandon(struct window *w)
 {
@@ -174,7 +193,7 @@ static void abandon(struct window *w)
     }
 }
 
-/* Whatever the others ask for from here on is refused. */
+/* From here on the window refuses all that others ask for. */
 static void left(struct window *w)
 {
     w->left = true;

@@ -244,6 +244,9 @@ bool window_acts(const struct window *w);
 bool window_waits(const struct window *w);
 /* Nothing is left to say or to hear. */
 bool window_done(const struct window *w);
+/* Notes whether lanes hold the buffers of messages with silent members and, once the window was left, with all members.  True: they hold
+ * some of what was given up. */
+bool window_lend(struct window *w, bool (*lent)(void *shell, const struct window_message *m), void *shell);
 /* Out of its set. */
 void window_out(struct window *w);
 

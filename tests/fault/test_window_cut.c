@@ -15,7 +15,7 @@
 
 enum { BYTES = 32 << 20, HALF = BYTES / 2, STALL_MS = 1000, LOSS_MS = 600000, MOST = 3 };
 
-/* What a peer process keeps between calls. */
+/* A peer process keeps it between calls. */
 struct cut_window {
     pcclWindow_t *window;
     unsigned char *memory, *own; /* of the window; what it puts and gets */
@@ -129,7 +129,7 @@ static void scene_close(struct cut_scene *s)
     network_stop(&s->net);
 }
 
-/* Who is cut off destroys its window, and so do the others. */
+/* The others destroy theirs, too. */
 TEST(a_member_that_is_cut_off_destroys_its_window)
 {
     struct cut_scene s;

@@ -439,6 +439,17 @@ void oracle_window_stepped(struct cluster *cl, struct window_record *r, uint32_t
     }
 }
 
+/* Nothing has written what the program had lent for operations that have ended. */
+static void check_buffers(struct cluster *cl, const struct window_seat *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct window_try *t = &s->tries[i];
+        if (t->state != TRY_OPEN && t->hash != (program_hash(t->bytes, sizeof t->bytes) ^ t->got)) {
+            cluster_fail(cl, "peer %u: a buffer was written after its operation had ended", s->node);
+        }
+    }
+}
+
 void oracle_window_closed(struct cluster *cl, struct window_record *r, uint32_t rank)
 {
     struct window_seat *s = &r->seat[rank];
@@ -446,10 +457,9 @@ void oracle_window_closed(struct cluster *cl, struct window_record *r, uint32_t 
         const struct window_try *t = &s->tries[i];
         if (t->state == TRY_OPEN) {
             cluster_fail(cl, "peer %u: its window is closed, operation %u on rank %u has not ended", s->node, t->place, t->target);
-        } else if (t->hash != (program_hash(t->bytes, sizeof t->bytes) ^ t->got)) {
-            cluster_fail(cl, "peer %u: a buffer was written after its operation had ended", s->node);
         }
     }
+    check_buffers(cl, s);
     for (uint32_t o = 0; o < r->world; o++) {
         check_area(cl, r, o, rank);
         check_signals(cl, r, o, rank);
@@ -460,7 +470,6 @@ void oracle_window_closed(struct cluster *cl, struct window_record *r, uint32_t 
     memset(s->memory + WINDOW_GUARD, 0xDD, s->bytes);
 }
 
-/* Nothing has touched what the program had lent since it has it back. */
 static void check_freed(struct cluster *cl, const struct window_seat *s)
 {
     for (size_t i = 0; i < s->bytes; i++) {
@@ -469,10 +478,19 @@ static void check_freed(struct cluster *cl, const struct window_seat *s)
             return;
         }
     }
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct window_try *t = &s->tries[i];
-        if (t->hash != (program_hash(t->bytes, sizeof t->bytes) ^ t->got)) {
-            cluster_fail(cl, "peer %u: a buffer was written after its window had been closed", s->node);
+    check_buffers(cl, s);
+}
+
+void oracle_window_end(struct cluster *cl)
+{
+    for (const struct window_record *r = cl->window_records; r != NULL; r = r->next) {
+        for (uint32_t i = 0; i < r->world; i++) {
+            if (r->seat[i].memory != NULL) {
+                check_guards(cl, &r->seat[i]);
+            }
+            if (r->seat[i].freed) {
+                check_freed(cl, &r->seat[i]);
+            }
         }
     }
 }
@@ -483,12 +501,6 @@ void oracle_window_fini(struct cluster *cl)
         struct window_record *r = cl->window_records;
         cl->window_records = r->next;
         for (uint32_t i = 0; i < r->world; i++) {
-            if (r->seat[i].memory != NULL) {
-                check_guards(cl, &r->seat[i]);
-            }
-            if (r->seat[i].freed) {
-                check_freed(cl, &r->seat[i]);
-            }
             free(r->seat[i].memory);
             free(r->seat[i].tries);
         }

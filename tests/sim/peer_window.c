@@ -279,28 +279,16 @@ void peer_window_silence(struct cluster *cl, struct node *n)
     }
 }
 
-static bool lends(struct node *n, struct window_message *m)
+static bool lent(void *shell, const struct window_message *m)
 {
+    const struct node *n = shell;
     const struct run *r = m->handle;
-    m->lent = r != NULL && r->taken && r->call->window == m && session_lent(n->session, (uint32_t)(r - n->run));
-    return m->lent;
+    return r != NULL && r->taken && r->call->window == m && session_lent(n->session, (uint32_t)(r - n->run));
 }
 
 bool peer_window_lends(struct node *n)
 {
-    struct window *w = n->windows->window;
-    bool any = false;
-    for (uint32_t r = 0; r < w->world; r++) {
-        LIST_FOR_EACH(l, after, &w->peer[r].ops) {
-            struct window_op *op = LIST_ENTRY(l, struct window_op, in);
-            bool first = lends(n, &op->message[0]), second = lends(n, &op->message[1]);
-            any = any || (op->given_up && (first || second));
-        }
-    }
-    LIST_FOR_EACH(l, after, &w->tasks) {
-        any = lends(n, &LIST_ENTRY(l, struct window_task, in)->message) || any;
-    }
-    return any;
+    return window_lend(n->windows->window, lent, n);
 }
 
 void peer_windows_quiet(struct cluster *cl, struct node *n)

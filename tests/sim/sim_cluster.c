@@ -317,6 +317,7 @@ void cluster_run(struct cluster *cl)
     }
     if (!cl->failed) {
         oracle_end(cl);
+        oracle_window_end(cl);
     }
 }
 

@@ -110,7 +110,7 @@ void peer_window_returned(struct cluster *cl, struct node *n, uint32_t slot);
 void peer_windows_quiet(struct cluster *cl, struct node *n); /* all that its windows have open ends */
 bool peer_window_quiet(const struct node *n); /* nothing of its window is under way */
 void peer_window_silence(struct cluster *cl, struct node *n); /* says of each member of its window whether it has been silent for long */
-bool peer_window_lends(struct node *n); /* says of each message of its window whether lanes hold its buffer; for any that was given up, or a task */
+bool peer_window_lends(struct node *n); /* window_lend, of its lanes */
 void peer_window_bury(struct window *w); /* frees it */
 
 /* program_window.c */
@@ -131,6 +131,7 @@ void oracle_window_ended(struct cluster *cl, const struct node *n, struct window
                          const struct session_outcome *o);
 void oracle_window_stepped(struct cluster *cl, struct window_record *r, uint32_t rank);
 void oracle_window_closed(struct cluster *cl, struct window_record *r, uint32_t rank);
+void oracle_window_end(struct cluster *cl); /* all programs have ended */
 void oracle_window_fini(struct cluster *cl);
 void window_pattern(uint64_t pattern, unsigned char *out, size_t bytes);
 

@@ -173,7 +173,7 @@ TEST(tombstone_that_is_told_again_is_not_kept_longer_for_the_rank_that_has_not_c
     cluster_free(c);
 }
 
-/* A claim of another size has made room for more seats than the world has.  What lies in that room is no call's, and owes nothing to one. */
+/* A claim of another size has made room for more seats than the world has.  No call owns that room, and none is owed anything there. */
 TEST(a_failed_world_knows_no_call_of_a_rank_that_it_never_had) /* W7 */
 {
     const struct { uint8_t fill; uint64_t attempt; } rooms[] = {{0, 0}, {0xA5, 0xA5A5A5A5A5A5A5A5}}; /* an empty seat; one of this very call */

@@ -26,7 +26,7 @@ static void window_end(struct window *w)
     free(w);
 }
 
-/* What a member in this process says that has the memory of `of` at this descriptor. */
+/* The description by a member of this process that has the memory of `of` at this descriptor. */
 static struct window_member member_at(const struct window *of, int fd)
 {
     struct window_member m = {.bytes = BYTES, .rights = WINDOW_MAY_READ | WINDOW_MAY_WRITE, .process = (uint32_t)getpid(),

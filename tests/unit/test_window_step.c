@@ -64,6 +64,15 @@ static struct window_message *said(struct bench *b)
     return l != NULL ? LIST_ENTRY(l, struct window_message, says) : NULL;
 }
 
+/* The first that was said behind the next receive of requests, which stays said. */
+static struct window_message *said_behind(struct bench *b)
+{
+    struct list *hears = list_pop(&b->set.todo.says);
+    struct window_message *m = said(b);
+    list_append(&b->set.todo.says, hears);
+    return m;
+}
+
 static void message_ended(struct bench *b, struct window_message *m, bool lost)
 {
     const struct session_outcome o = {.result = lost ? RESULT_LOST : RESULT_OK, .view_ended = lost, .view = b->view, .partner = 100 + OTHER};
@@ -179,20 +188,16 @@ TEST(what_waits_for_bytes_of_a_view_that_has_ended_is_answered_in_the_view_that_
     struct bench *b = bench_new();
     step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
     hear(b, WINDOW_PUT, 0);
-    struct list *hears = list_pop(&b->set.todo.says); /* the next receive of requests, which was said before */
-    struct window_message *bytes = said(b);
+    struct window_message *bytes = said_behind(b);
     EXPECT(bytes->role == WINDOW_SERVES && bytes->launch.within == 7 && bytes->launch.receives);
-    list_append(&b->set.todo.says, hears);
     hear(b, WINDOW_ADD, 1);
     b->view = 8;
     message_ended(b, bytes, true);
     hear(b, WINDOW_PUT, 0);
-    hears = list_pop(&b->set.todo.says);
-    bytes = said(b);
+    bytes = said_behind(b);
     EXPECT(bytes->role == WINDOW_SERVES && bytes->launch.within == 8);
-    list_append(&b->set.todo.says, hears);
     hear(b, WINDOW_ADD, 1);
-    hears = list_pop(&b->set.todo.says);
+    (void)list_pop(&b->set.todo.says); /* the next receive of requests */
     EXPECT(said(b) == NULL); /* it waits for the bytes */
     message_ended(b, bytes, false);
     struct window_message *answer = said(b);
@@ -209,17 +214,13 @@ TEST(a_signal_that_is_given_up_does_not_come_before_the_bytes_that_were_put_befo
     struct window_peer *other = &b->window->peer[OTHER];
     step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
     hear(b, WINDOW_PUT, 0);
-    struct list *hears = list_pop(&b->set.todo.says);
-    struct window_message *bytes = said(b);
-    list_append(&b->set.todo.says, hears);
+    struct window_message *bytes = said_behind(b);
     hear(b, WINDOW_SIGNAL, 1);
     EXPECT_EQ(other->signals, 0);
     b->view = 8;
     message_ended(b, bytes, true);
     hear(b, WINDOW_PUT, 0);
-    hears = list_pop(&b->set.todo.says);
-    bytes = said(b);
-    list_append(&b->set.todo.says, hears);
+    bytes = said_behind(b);
     hear(b, WINDOW_VOID, 1); /* its program has cancelled it meanwhile */
     EXPECT_EQ(other->signals, 0);
     message_ended(b, bytes, false);
@@ -234,9 +235,7 @@ TEST(the_last_word_of_a_member_waits_for_its_bytes_although_it_is_made_void)
     struct window_peer *other = &b->window->peer[OTHER];
     step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
     hear(b, WINDOW_PUT, 0);
-    struct list *hears = list_pop(&b->set.todo.says);
-    struct window_message *bytes = said(b);
-    list_append(&b->set.todo.says, hears);
+    struct window_message *bytes = said_behind(b);
     hear(b, WINDOW_CLOSE, 1);
     hear(b, WINDOW_VOID, 1);
     EXPECT(!other->closed);
@@ -341,22 +340,16 @@ TEST(who_asks_for_a_window_that_was_left_is_refused_and_told)
     struct window_peer *other = &b->window->peer[OTHER];
     step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
     hear(b, WINDOW_PUT, 0);
-    struct list *hears = list_pop(&b->set.todo.says);
-    struct window_message *bytes = said(b);
-    list_append(&b->set.todo.says, hears);
+    struct window_message *bytes = said_behind(b);
     hear(b, WINDOW_ADD, 1); /* it waits for the bytes */
     step(b, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = b->window});
     step(b, &(struct window_event){.kind = WINDOW_EVENT_LEFT, .window = b->window});
     EXPECT(list_pop(&b->set.todo.stops) == &bytes->stops);
-    hears = list_pop(&b->set.todo.says);
     message_ended(b, bytes, true);
-    list_append(&b->set.todo.says, hears);
     hear(b, WINDOW_VOID, 0); /* it was cancelled here */
-    hears = list_pop(&b->set.todo.says);
-    struct window_message *answer = said(b);
+    struct window_message *answer = said_behind(b);
     EXPECT(answer != NULL && answer->launch.bad_argument);
     message_ended(b, answer, true);
-    list_append(&b->set.todo.says, hears);
     hear(b, WINDOW_CLOSE, 2);
     EXPECT(other->closed && window_done(b->window));
     EXPECT_EQ(b->memory[0], 0);

@@ -231,6 +231,15 @@ def test_dumps_read_their_path_once_or_each_time(tmp_path: pathlib.Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a_3", "c_3", "d_3"]
 
 
+def _run_alone(program: str, tmp_path: pathlib.Path) -> None:
+    """Runs a program of one rank in a process of its own, which dumps into the folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100,
+        env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "TORCHCOMM_FR_DUMP_TEMP_FILE": str(tmp_path / "trace_")},
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_isolated_recorder_answers_in_the_control_plane_of_torch(tmp_path: pathlib.Path) -> None:
     program = """
     import json, pickle, urllib.request
@@ -257,11 +266,7 @@ def test_an_isolated_recorder_answers_in_the_control_plane_of_torch(tmp_path: pa
     server.shutdown()
     comm.finalize()
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100,
-        env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "TORCHCOMM_FR_DUMP_TEMP_FILE": str(tmp_path / "trace_")},
-    )
-    assert done.returncode == 0, done.stderr
+    _run_alone(program, tmp_path)
 
 
 def test_answers_in_the_control_plane_of_torch(tmp_path: pathlib.Path) -> None:
@@ -297,11 +302,7 @@ def test_answers_in_the_control_plane_of_torch(tmp_path: pathlib.Path) -> None:
     server.shutdown()
     comm.finalize()
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100,
-        env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "TORCHCOMM_FR_DUMP_TEMP_FILE": str(tmp_path / "trace_")},
-    )
-    assert done.returncode == 0, done.stderr
+    _run_alone(program, tmp_path)
     assert (tmp_path / "trace_0").exists()
 
 

@@ -4,6 +4,7 @@
  * sentence.  Exit status: 0 after SIGINT or SIGTERM, or without peers where that was asked for, 2 for what the user can mend.
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -140,15 +141,13 @@ static bool read_option(int argc, char **argv, int *index, struct options *o)
     return fail_word("unknown option", word, ", try --help");
 }
 
-static struct server *served; /* for the handler: set while the signals that end it are held back */
+struct ender { /* the thread that ends the master at a signal; a handler could interrupt a thread that holds a lock */
+    pthread_t thread;
+    struct server *server;
+    sigset_t end;
+};
 
-static void on_end(int number)
-{
-    (void)number;
-    (void)server_stop(served); /* signal-safe */
-}
-
-/* The signals that end it are held back until there is a master to end: one that comes early is not lost. */
+/* The signals that end it are blocked in all threads, so one that comes early waits until the ender asks for it. */
 static void hold_back(sigset_t *end)
 {
     sigemptyset(end);
@@ -157,30 +156,40 @@ static void hold_back(sigset_t *end)
     pthread_sigmask(SIG_BLOCK, end, NULL);
 }
 
-static void serve(struct server *s, const sigset_t *end)
+static void *end_at_signal(void *user)
+{
+    struct ender *e = user;
+    int number;
+    (void)sigwait(&e->end, &number);
+    (void)server_stop(e->server);
+    return NULL;
+}
+
+static bool serve(struct ender *e)
 {
     struct net_address bound;
     char text[ADDR_TEXT];
-    const struct sigaction action = {.sa_handler = on_end};
-    if (server_address(s, &bound) == PCCL_OK) {
+    int rc = pthread_create(&e->thread, NULL, end_at_signal, e);
+    if (rc != 0) {
+        fail("start the thread that waits for signals: ", strerror(rc));
+        (void)server_stop(e->server);
+    } else if (server_address(e->server, &bound) == PCCL_OK) {
         printf("ccoip_master: listening at %s\n", addr_format(&bound, text));
         fflush(stdout);
     }
-    served = s;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    pthread_sigmask(SIG_UNBLOCK, end, NULL);
-    (void)server_wait(s);
-    pthread_sigmask(SIG_BLOCK, end, NULL); /* nothing is to be ended any more */
-    (void)server_free(s);
+    (void)server_wait(e->server);
+    if (rc == 0) {
+        pthread_kill(e->thread, SIGTERM); /* no signal came if the master ended by itself */
+        pthread_join(e->thread, NULL);
+    }
+    return rc == 0;
 }
 
 int main(int argc, char **argv)
 {
     struct options o = {.listen = {.family = 4, .port = CCOIP_PROTOCOL_PORT_MASTER}, .level = LOG_INFO};
-    struct server *s = NULL;
     struct err err;
-    sigset_t end;
+    struct ender e = {0};
     for (int i = 1; i < argc; i++) {
         if (!read_option(argc, argv, &i, &o)) {
             return 2;
@@ -193,12 +202,13 @@ int main(int argc, char **argv)
         return master_status(&o.asked, stdout, &err) == PCCL_OK ? 0 : (fail("--status: ", err.text), 2);
     }
     log_set_sink(log_stderr, o.level, (struct log_to){.user = program});
-    hold_back(&end);
-    if (server_new(&o.listen, &o.server, &s, &err) != PCCL_OK || server_start(s, &err) != PCCL_OK) {
+    hold_back(&e.end);
+    if (server_new(&o.listen, &o.server, &e.server, &err) != PCCL_OK || server_start(e.server, &err) != PCCL_OK) {
         fail("", err.text);
-        (void)server_free(s);
+        (void)server_free(e.server);
         return 2;
     }
-    serve(s, &end);
-    return 0;
+    bool served = serve(&e);
+    (void)server_free(e.server);
+    return served ? 0 : 2;
 }

@@ -39,7 +39,12 @@ class QuickStart:
 
     def missing(self, said):
         """The lines of the output that are not among those that were said, each as often as it is listed."""
-        rest = said.splitlines()
+        # torchrun starts Python with -u, so a line and its end are two writes, and two processes may write into one line.
+        listed = re.compile("|".join(map(re.escape, self.output)))
+        rest = []
+        for line in said.splitlines():
+            parts = listed.findall(line)
+            rest += parts if "".join(parts) == line else [line]
         return [line for line in self.output if line not in rest or rest.remove(line)]
 
     def breaches(self):

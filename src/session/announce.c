@@ -128,8 +128,8 @@ void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbo
         !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped || !announce_neighbour(s, op, rank)) {
         return;
     }
-    if (space_pairs(op->name.space) && mismatch_with(s, op, rank)) {
-        return; /* its receiver is about to refuse it */
+    if (mismatch_with(s, op, rank)) {
+        return; /* it is about to refuse: its plan has no place for what this one would send */
     }
     const struct mark *m = op_mark(s, op, rank);
     const struct peer *p = &s->peers[s->view.peer[rank]];

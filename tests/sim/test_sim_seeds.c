@@ -215,3 +215,9 @@ TEST(a_refused_call_has_one_size_of_the_world_on_all_members) /* it ended by the
     static const uint64_t seeds[] = {1795800073159};
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
+
+TEST(a_mismatch_ends_no_link) /* a member that held sent its part over a late link to one whose plan has no place for it */
+{
+    static const uint64_t seeds[] = {1795800194702};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}

@@ -69,13 +69,18 @@ static void launch_large(struct bench *b, uint32_t window)
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
 }
 
-static void ready(struct bench *b, uint32_t peer)
+static void ready_of(struct bench *b, uint32_t peer, struct op_params params)
 {
     unsigned char raw[128];
     struct writer w;
     writer_init(&w, raw, sizeof raw);
-    put_ready(&w, &(struct msg_ready){.name = {.tag = 5}, .params = large, .window = 3, .bundle = 7, .launch = 1});
+    put_ready(&w, &(struct msg_ready){.name = {.tag = 5}, .params = params, .window = 3, .bundle = 7, .launch = 1});
     from_peer(b, peer, FRAME_READY, view_id(1), &w);
+}
+
+static void ready(struct bench *b, uint32_t peer)
+{
+    ready_of(b, peer, large);
 }
 
 TEST(lanes_are_told_of_a_grant_once) /* told twice, they would send into room that nobody keeps */
@@ -87,6 +92,25 @@ TEST(lanes_are_told_of_a_grant_once) /* told twice, they would send into room th
     EXPECT_EQ(actions(b, ACT_OP_READY), 1);
     ready(b, 1); /* said again after a reconnect */
     EXPECT_EQ(actions(b, ACT_OP_READY), 0);
+    bench_free(b);
+}
+
+TEST(a_holder_sends_nothing_to_a_member_with_another_call) /* its lanes would not know the frames, and would end the link */
+{
+    struct bench *b = bench_new();
+    struct op_params other = large;
+    other.count++;
+    launch_large(b, 3);
+    step(b, &(struct session_event){.kind = SESSION_DONE, .slot = 0}); /* as of a part of no elements */
+    EXPECT(sent(b, FRAME_HOLD));
+    ready_of(b, 1, other);
+    ready(b, 2);
+    EXPECT_EQ(actions(b, ACT_OP_READY), 0);
+    step(b, &(struct session_event){.kind = SESSION_DATA_UP, .peer = peer_id(1), .number = 7});
+    EXPECT_EQ(actions(b, ACT_OP_READY), 0);
+    EXPECT(sent(b, FRAME_READY)); /* it hears why, and refuses */
+    step(b, &(struct session_event){.kind = SESSION_DATA_UP, .peer = peer_id(2), .number = 7});
+    EXPECT_EQ(actions(b, ACT_OP_READY), 1);
     bench_free(b);
 }
 

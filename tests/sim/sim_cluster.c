@@ -323,29 +323,13 @@ void cluster_run(struct cluster *cl)
 
 void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
 {
+    char(*tail)[CLUSTER_LINE] = cl->tail;
+    memset(cl, 0, sizeof *cl); /* nothing is left of the seed before */
     cl->opt = *opt;
     cl->rng.state = opt->seed * 0x9E3779B97F4A7C15u + 12345;
-    cl->now = 0;
-    cl->order = 0;
-    cl->heap_count = cl->parked_count = 0;
-    cl->channel_count = cl->channel_first_free = 0;
-    cl->node_count = 0;
-    memset(cl->cut, 0, sizeof cl->cut);
-    memset(cl->apart, 0, sizeof cl->apart);
-    cl->cuts = 0;
-    cl->fault_count = cl->armed = 0;
-    memset(cl->touched, 0, sizeof cl->touched);
-    memset(cl->shaken, 0, sizeof cl->shaken);
-    cl->apart_any = false;
-    cl->still_at = 0;
-    cl->healed = false;
     cl->trace_hash = opt->seed;
     cl->trace = trace;
-    cl->tail_count = 0;
-    cl->failed = false;
-    cl->violation[0] = 0;
-    cl->idle_steps = cl->odd_ops = cl->burst_launched = cl->lies = 0;
-    memset(&cl->stats, 0, sizeof cl->stats);
+    cl->tail = tail;
     cl->now = CLOCK_S; /* zero means "never" in many places */
     oracle_init(cl);
     master_shell_init(cl);

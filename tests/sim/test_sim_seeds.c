@@ -221,3 +221,26 @@ TEST(a_mismatch_ends_no_link) /* a member that held sent its part over a late li
     static const uint64_t seeds[] = {1795800194702};
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
+
+static uint64_t trace_of(struct cluster *cl, uint64_t seed)
+{
+    struct options o;
+    options_draw(&o, seed);
+    cluster_init(cl, &o, false);
+    cluster_run(cl);
+    EXPECT(!cl->failed);
+    uint64_t hash = cl->trace_hash;
+    cluster_fini(cl);
+    return hash;
+}
+
+TEST(a_seed_hands_nothing_on_to_the_next) /* a wish for a failed step that nobody had met was kept */
+{
+    struct cluster *cl = calloc(1, sizeof *cl);
+    uint64_t alone = trace_of(cl, 1795761438950);
+    for (uint64_t seed = 1795761438946; seed < 1795761438950; seed++) {
+        (void)trace_of(cl, seed);
+        EXPECT(trace_of(cl, 1795761438950) == alone);
+    }
+    free(cl);
+}

@@ -391,8 +391,9 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
 
 /* Leaves the run, ends all pending calls with MasterConnectionFailed, and frees everything. Waits at most 1 s for
  * peers to take what was sent. Allowed before connect, after any error, and beside any other call. Every later call
- * returns InvalidUsage, a second destroy too. (The memory of a handle is used again only after more than 1000 others
- * have been destroyed.) */
+ * returns InvalidUsage, a second destroy too. An asynchronous operation that was not awaited before may have succeeded,
+ * so its output holds the old values or the result. (The memory of a handle is used again only after more than 1000
+ * others have been destroyed.) */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 
 /* ---- All-reduce ------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Of pcclResult_t and pcclCause_t; this program has no use for the library otherwise. */
-enum { SUCCESS = 0, USAGE = 4, TOO_FEW = 5, REJOIN = 6, KICKED = 12 };
+enum { SUCCESS = 0, USAGE = 4, TOO_FEW = 5, REJOIN = 6, MISMATCH = 8, KICKED = 12 };
 
 struct call { /* all that was said about it */
     const struct record *first;
@@ -63,6 +63,7 @@ static const char *compare_successes(const struct call *c)
     return NULL;
 }
 
+/* One cause and one culprit for all; of a mismatch each is told a member whose call differs from its own. */
 static const char *compare_failures(const struct call *c)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -70,6 +71,9 @@ static const char *compare_failures(const struct call *c)
         bool counts = e->kind == 'E' && e->code != SUCCESS && e->code != REJOIN && e->code != TOO_FEW;
         if (counts && (e->code != c->failure->code || e->cause != c->failure->cause)) {
             return "the errors differ";
+        }
+        if (counts && e->cause != MISMATCH && e->culprit != c->failure->culprit) {
+            return "the errors name different peers";
         }
     }
     return NULL;

@@ -88,6 +88,22 @@ pcclReduceDescriptor_t job_descriptor(const struct job *j)
                                                              .algorithm = j->c.quantised}};
 }
 
+void job_judge_either(struct job *j, const struct member *m)
+{
+    char text[CONTRIBUTION_TEXT];
+    uint64_t who;
+    if (contribution_unchanged(&j->c, m->key, j->send)) {
+        return;
+    }
+    bool right = false;
+    for (uint32_t world = 1; j->in_place && world <= PLAN_PEERS && !right; world++) {
+        right = contribution_check(&j->c, j->recv, world, &who, text);
+    }
+    if (!right) {
+        say_finding("%s: the buffer is neither input nor result", j->key);
+    }
+}
+
 pcclResult_t job_judge(struct job *j, const struct member *m, pcclResult_t result, const pcclReduceInfo_t *info)
 {
     struct say_outcome o = {.result = result};
@@ -110,24 +126,10 @@ pcclResult_t job_judge(struct job *j, const struct member *m, pcclResult_t resul
     } else {
         say_end(j->key, &o);
     }
-    if ((!j->done || !j->in_place) && !contribution_unchanged(&j->c, m->key, j->send)) {
+    if (result == pcclInvalidUsage && atomic_load(&m->destroyed)) {
+        job_judge_either(j, m); /* it was destroyed before the await, and the operation may have succeeded */
+    } else if ((!j->done || !j->in_place) && !contribution_unchanged(&j->c, m->key, j->send)) {
         say_finding("%s: the input has changed after %s", j->key, pcclGetResultString(result));
     }
     return result;
-}
-
-void job_judge_either(struct job *j, const struct member *m)
-{
-    char text[CONTRIBUTION_TEXT];
-    uint64_t who;
-    if (contribution_unchanged(&j->c, m->key, j->send)) {
-        return;
-    }
-    bool right = false;
-    for (uint32_t world = 1; j->in_place && world <= PLAN_PEERS && !right; world++) {
-        right = contribution_check(&j->c, j->recv, world, &who, text);
-    }
-    if (!right) {
-        say_finding("%s: after a bulk call that failed the buffer is neither input nor result", j->key);
-    }
 }

@@ -1,18 +1,23 @@
-"""A chart of curves over steps, with marks where something happened: as text for any terminal, and as a PNG where matplotlib is there."""
+"""Charts of curves over steps, with marks where something happened: as text for any terminal, and as a PNG if matplotlib is installed."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib.util
 import math
 
 _SIGNS = "*+ox"  # of curves, by their order
 
 
 class Chart:
-    """Curves of points (x, y), and marks at an x with what happened there; both are drawn in the order in which they come."""
+    """Curves of points (x, y), and marks at an x with what happened there; both are drawn in the order in which they come.
 
-    def __init__(self, title: str, x_name: str) -> None:
+    `log`: the vertical axis of the PNG is logarithmic."""
+
+    def __init__(self, title: str, x_name: str, y_name: str, log: bool = False) -> None:
         self.title = title
         self.x_name = x_name
+        self.y_name = y_name
+        self.log = log
         self.curves: dict[str, list[tuple[float, float]]] = {}
         self.marks: list[tuple[float, str]] = []
 
@@ -59,21 +64,28 @@ class Chart:
         lines += [f"  {chr(ord('a') + number % 26)}: {text}" for number, (_, text) in enumerate(self.marks)]
         return "\n".join(lines)
 
-    def png(self, path: str) -> bool:
-        """The same as a file.  False: matplotlib is not installed, and nothing was written."""
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError:
-            return False
-        figure = Figure(figsize=(8, 4.5), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot(title=self.title, xlabel=self.x_name)
-        for name, curve in self.curves.items():
-            axes.plot([x for x, _ in curve], [y for _, y in curve], label=name)
-        for x, text in self.marks:
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def draw(path: str, charts: list[Chart]) -> None:
+    """Writes the charts one below the other as a file of the kind that its name says, PNG without one.  matplotlib must be installed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 1 + 3.2 * len(charts)), layout="constrained")
+    FigureCanvasAgg(figure)
+    for row, chart in enumerate(charts, start=1):
+        axes = figure.add_subplot(len(charts), 1, row, title=chart.title, xlabel=chart.x_name, ylabel=chart.y_name)
+        for number, (name, curve) in enumerate(chart.curves.items()):
+            style = {"linestyle": "--", "color": "grey"} if number else {}
+            axes.plot([x for x, _ in curve], [y for _, y in curve], label=name, **style)
+        for x, text in chart.marks:
             axes.axvline(x, color="grey", linestyle=":")
-            axes.annotate(text, (x, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", fontsize=7)
+            axes.annotate(text, (x, 0.98), xycoords=("data", "axes fraction"), rotation=90, ha="right", va="top", fontsize=7)
+        if chart.log:
+            axes.set_yscale("log")
         axes.legend()
-        figure.savefig(path, dpi=120)
-        return True
+    figure.savefig(path, dpi=120)

@@ -1,10 +1,10 @@
 """Options and launcher of the training examples: a master and all peers by one command, or one peer in a terminal of its own.
 
-    python digits.py                             starts all, kills one, has one join, draws the loss
+    python digits.py                             starts all, kills one, has one join, draws loss and time per step
     python digits.py --at HOST:48148             is one peer, of the run of a ccoip_master there
 
-Peers are forked, so that torch is imported once.  The launcher prints what they report, and looks at the end whether all who are left
-have the same bits.
+Peers are forked, so that torch is imported once.  The launcher prints what they report, and checks at the end that all peers that are
+left have the same bits.  If matplotlib is installed it then runs the example again without a kill and a newcomer, and draws both runs.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from typing import Any, Callable, Optional
 
 import torch
-from chart import Chart
+from chart import Chart, can_draw, draw
 from report import Plan, Report, say
 
 from pccl.engine.bootstrap import spawn_master
@@ -51,7 +51,10 @@ def parser_of(
     parser.add_argument("--seed", type=int, default=0, help="of weights and of the order of the data (0)")
     parser.add_argument("--every", type=one_or_more, default=every, metavar="N", help=f"prints each N-th {unit} ({every})")
     plot = f"{pathlib.Path(sys.argv[0]).stem}.png"
-    parser.add_argument("--plot", default=plot, metavar="FILE", help="the launcher's chart, if matplotlib is there")
+    parser.add_argument("--plot", default=plot, metavar="FILE", help="the launcher's charts, if matplotlib is installed; empty: none")
+    parser.add_argument(
+        "--undisturbed", action=argparse.BooleanOptionalAction, default=True, help="run it again undisturbed for the charts (yes)"
+    )
     parser.add_argument("--at", dest="master", metavar="HOST:PORT", help="be one peer of the run of that master; without it all are started here")
     return parser
 
@@ -75,13 +78,61 @@ def run(options: argparse.Namespace, peer: Peer, width: int = 1) -> int:
         say(f"--kill-at {options.kill_at} and --join-at {options.join_at} need at least {least} {options.several} of {options.peers}, "
             f"and to be below the {options.steps} {options.unit}s that there are; pass others, or 0")
         return 2
-    launcher = _Launcher(options, peer, width)
+    disturbed = options.kill_at != 0 or options.join_at != 0
+    charts = _Charts(options.unit)
+    status = _launch(options, peer, width, charts.run("disturbed" if disturbed else "run"))
+    drawn = options.plot != "" and can_draw()
+    if status == 0 and drawn and options.undisturbed and disturbed:
+        say("the same again, undisturbed, for the chart")
+        options.kill_at = options.join_at = 0
+        status = _launch(options, peer, width, charts.run("undisturbed"))
+    if status == 0 and drawn:
+        draw(options.plot, [charts.loss, charts.time])
+        say(f"loss and time per {options.unit} are in {options.plot}")
+    return status
+
+
+def _launch(options: argparse.Namespace, peer: Peer, width: int, charts: _RunCharts) -> int:
+    launcher = _Launcher(options, peer, width, charts)
     try:
         return launcher.run()
     except KeyboardInterrupt:
         return 130
     finally:
-        launcher.end_all()  # those who have ended are past it; the others would be waited for
+        launcher.end_all()  # processes that have ended do not notice; the others would be waited for
+
+
+class _Charts:
+    """What is drawn of all runs: the loss, and the time from one step to the next."""
+
+    def __init__(self, unit: str) -> None:
+        self.loss = Chart(f"loss over {unit}s", unit, "loss")
+        self.time = Chart(f"time per {unit}", unit, "seconds", log=True)
+
+    def run(self, name: str) -> _RunCharts:
+        return _RunCharts(self, name)
+
+
+class _RunCharts:
+    """One run's curves of these charts; `text` shows its loss alone."""
+
+    def __init__(self, charts: _Charts, name: str) -> None:
+        self.charts = charts
+        self.name = name
+        self.own = Chart(charts.loss.title, charts.loss.x_name, charts.loss.y_name)
+        self.last: Optional[float] = None
+
+    def step(self, step: int, loss: float) -> None:
+        now = time.monotonic()
+        self.own.point("loss", step, loss)
+        self.charts.loss.point(self.name, step, loss)
+        if self.last is not None:
+            self.charts.time.point(self.name, step, now - self.last)
+        self.last = now
+
+    def mark(self, step: int, text: str) -> None:
+        for chart in (self.own, self.charts.loss, self.charts.time):
+            chart.mark(step, text)
 
 
 class _Process:
@@ -112,12 +163,12 @@ class _Process:
 
 
 class _Launcher:
-    def __init__(self, options: argparse.Namespace, peer: Peer, width: int) -> None:
+    def __init__(self, options: argparse.Namespace, peer: Peer, width: int, charts: _RunCharts) -> None:
         self.options = options
         self.peer = peer
         self.width = width
+        self.charts = charts
         self.processes: list[_Process] = []
-        self.chart = Chart(f"loss over {options.unit}s", options.unit)
         self.seen = -1        # the last step that somebody was through with
         self.joined = False
         self.said: set[str] = set()  # of what all peers say alike
@@ -184,7 +235,7 @@ class _Launcher:
         if step <= self.seen:
             return  # another one has said so
         self.seen = step
-        self.chart.point("loss", step, loss)
+        self.charts.step(step, loss)
         if step % self.options.every == 0 or step == self.options.steps - 1:
             say(line)
 
@@ -193,7 +244,7 @@ class _Launcher:
 
     def tell(self, step: int, text: str) -> None:
         say(text)
-        self.chart.mark(step, text)
+        self.charts.mark(step, text)
 
     def ended(self, process: _Process) -> None:
         process.process.join()
@@ -217,9 +268,7 @@ class _Launcher:
         text = done[0].said[4]
         if text:
             say(text)
-        say(self.chart.text())
-        if self.chart.png(self.options.plot):
-            say(f"the same is in {self.options.plot}")
+        say(self.charts.own.text())
         digits = {process.said[2] for process in done}
         if len(digits) > 1 or len({process.said[1] for process in done}) > 1:
             say(f"FAILED: parameters or {self.options.unit}s differ")

@@ -49,7 +49,7 @@ class Report:
         self.plan = plan
         self._made = self._repeated = 0  # steps that are done, and those that it had to begin again
         self._pipe = pipe
-        self._chart = Chart(f"loss over {self.unit}s", self.unit)
+        self._chart = Chart(f"loss over {self.unit}s", self.unit, "loss")
         self._members: Optional[dict[int, str]] = None
         self._first: Optional[int] = None
         self.begun = -1    # the step that it is at

@@ -14,8 +14,8 @@ from support.multiworld import Child, Children, run_script
 EXAMPLES = pathlib.Path(__file__).parents[3] / "examples" / "python" / "training"
 
 
-def start(children: Children, name: str, *arguments: object) -> Child:
-    return children.start(run_script, str(EXAMPLES / name), [str(argument) for argument in arguments])
+def start(children: Children, name: str, *arguments: object, plot: object = "") -> Child:
+    return children.start(run_script, str(EXAMPLES / name), [str(argument) for argument in (*arguments, "--plot", plot)])
 
 
 class End(NamedTuple):
@@ -93,6 +93,19 @@ def test_peers_that_are_started_by_hand(master: Master, children: Children) -> N
     for text in texts:
         assert "step 10: 2 peers, loss" in text and "+-----" in text
     [digest] = {re.search(r"^steps 0 to 29: 30 made, 0 begun again; parameters (\w+)$", text, re.M)[1] for text in texts}
+
+
+def test_the_chart_has_a_second_run_without_kill_and_newcomer(children: Children, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "both.svg"
+    launcher = start(children, "digits.py", "--steps", 24, "--every", 24, plot=path)
+    assert launcher.join() == 0, launcher.text()
+    text = launcher.text()
+    assert len(re.findall("24 steps in .* all 3 have the same parameters, to the bit", text)) == 2 and text.count("is killed") == 2, text
+    drawn = path.read_text()  # matplotlib writes what each of its paths shows as a comment
+    for words in ("loss over steps", "time per step", "seconds", "disturbed", "undisturbed", "peer 2 is killed inside of step 8"):
+        assert f"<!-- {words} -->" in drawn, words
 
 
 def test_what_cannot_be_done_is_said(children: Children) -> None:

@@ -133,7 +133,7 @@ def test_failover(master: Master, children: Children) -> None:
     """A worker is killed, and another one comes in its place: each picture is answered once, and rightly, and none waits for long."""
     pytest.importorskip("sklearn")
     options = ("--port", master.port, "--pause", 0.01, "--images", 400)
-    leader = children.example("resnet/m8d.py", *options, "--check", "--multihost", "--rank", 0)
+    leader = children.example("resnet/m8d.py", *options, "--plot", "", "--check", "--multihost", "--rank", 0)
     workers = {rank: children.example("resnet/m8d.py", *options, "--multihost", "--rank", rank) for rank in (1, 2)}
     leader.wait_for("^picture 20: .* by worker")
     workers[1].signal(signal.SIGKILL)
@@ -157,7 +157,7 @@ def test_failover(master: Master, children: Children) -> None:
 def test_one_host(master: Master, children: Children) -> None:
     """The leader that starts its workers itself."""
     pytest.importorskip("sklearn")
-    leader = children.example("resnet/m8d.py", "--port", master.port, "--pause", 0, "--images", 10, "--check")
+    leader = children.example("resnet/m8d.py", "--plot", "", "--port", master.port, "--pause", 0, "--images", 10, "--check")
     leader.wait_for("^10 pictures")
     assert leader.join() == 0, leader.text()
 
@@ -165,7 +165,7 @@ def test_one_host(master: Master, children: Children) -> None:
 def test_one_host_whose_leader_is_interrupted(master: Master, children: Children) -> None:
     """It leaves its worlds, so that its workers end; it would wait for them."""
     pytest.importorskip("sklearn")
-    leader = children.example("resnet/m8d.py", "--port", master.port, "--pause", 0.1)
+    leader = children.example("resnet/m8d.py", "--plot", "", "--port", master.port, "--pause", 0.1)
     leader.wait_for("^picture 3: ")
     leader.signal(signal.SIGINT)
     for worker in (1, 2):

@@ -23,7 +23,7 @@ from pccl.multiworld import WorldManager
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "training"))
 
-from chart import Chart  # noqa: E402
+from chart import Chart, can_draw, draw  # noqa: E402
 from launch import one_or_more  # noqa: E402
 
 
@@ -62,7 +62,7 @@ class Leader:
         self.workers: list[int] = []
         self.returned = asyncio.Event()
         self.waiting: set[asyncio.Task[None]] = set()
-        self.chart = Chart("time to the answer", "picture")
+        self.chart = Chart("time to the answer", "picture", "ms")
         self.number = 0  # of the picture that it is at
 
     async def take_in(self, worker: int) -> None:
@@ -131,7 +131,8 @@ class Leader:
             f"{len(times)} pictures, {right / len(times):.1%} read rightly, {len(times) / sum(times):,.0f} pictures/s, "
             f"the longest took {max(times):.3f} s\n{self.chart.text()}", flush=True,
         )
-        if self.chart.png(self.options.plot):
+        if self.options.plot and can_draw():
+            draw(self.options.plot, [self.chart])
             print(f"the same is in {self.options.plot}", flush=True)
 
 
@@ -147,7 +148,7 @@ def main() -> None:
     parser.add_argument("--images", type=one_or_more, default=1000)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two pictures")
     parser.add_argument("--check", action="store_true", help="compare each class with that of a local pass")
-    parser.add_argument("--plot", default="m8d.png", metavar="FILE", help="the chart, if matplotlib is there")
+    parser.add_argument("--plot", default="m8d.png", metavar="FILE", help="the chart, if matplotlib is installed; empty: none")
     options = parser.parse_args()
     if options.multihost and options.rank > 0:
         asyncio.run(work(options, options.rank))

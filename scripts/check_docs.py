@@ -17,6 +17,8 @@ down, so that they can be checked:
 Prints every breach as file:line, then PASS or FAIL per rule, then "N passed, N failed".
 SPDX-License-Identifier: MIT
 """
+import fnmatch
+import os
 import re
 import shlex
 import subprocess
@@ -100,12 +102,17 @@ def split_commands(line):
             yield part.strip()
 
 
+def files_below(root):
+    """Without what is built, hidden by git or drawn by a fuzzer."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = [f for f in folders if f not in (".git", "corpus", "__pycache__") and not f.startswith("build")]
+        yield from (Path(folder) / f for f in files if not f.startswith("build"))
+
+
 class Tree:
     def __init__(self, root):
         self.root = root
-        skip = {".git", "build", "corpus", "__pycache__"}
-        self.files = sorted(f for f in root.rglob("*") if f.is_file() and not skip & set(f.relative_to(root).parts)
-                            and not any(p.startswith("build") for p in f.relative_to(root).parts))
+        self.files = sorted(files_below(root))
         self.documents = [Document(root, f) for f in self.files if f.suffix == ".md" and self.is_document(f)]
         self.code = {f: f.read_text(errors="replace") for f in self.files
                      if f.suffix in CODE or f.name in ("Makefile", "run")}
@@ -113,6 +120,7 @@ class Tree:
         self.words = set(re.findall(r"\w+", "\n".join(told)))
         self.tails = {w[i + 1:] for w in self.words for i, ch in enumerate(w) if ch == "_"}
         self.basenames = {f.name for f in self.files}
+        self.known = {}  # path that a text names -> whether it is there
         self.tests = {}
         for f, text in self.code.items():
             if f.relative_to(root).parts[0] == "tests":
@@ -128,16 +136,18 @@ class Tree:
 
     def find_programs(self):
         """Program -> text of the sources that read its options."""
-        out = {}
+        out, beside = {}, {}
+        for f in self.code:
+            beside.setdefault(f.parent, []).append(f)
         for f in self.code:
             parts = f.relative_to(self.root).parts
             alone = parts[0] in ("apps", "bench", "fuzz") or parts[:2] == ("examples", "c") and len(parts) == 3
             family = parts[0] == "tests" or parts[:2] == ("examples", "c") and len(parts) == 4
             if f.suffix == ".c" and (alone or family):
-                near = [f] if alone else [g for g in self.code if g.parent == f.parent]
+                near = [f] if alone else beside[f.parent]
                 out[f.stem] = "\n".join(self.code[g] for g in near)
             if f.suffix == ".c" and parts[0] == "apps" and f.stem.endswith("_main"):  # a program that is a folder
-                out[f.stem.removesuffix("_main")] = "\n".join(self.code[g] for g in self.code if g.parent == f.parent)
+                out[f.stem.removesuffix("_main")] = "\n".join(self.code[g] for g in beside[f.parent])
         for name, module in re.findall(r'^(\w+) = "pccl\.(\w+):', self.code.get(self.root / "pyproject.toml", ""), re.M):
             out.setdefault(name, self.code.get(self.root / "python/pccl" / f"{module}.py", ""))  # what pip puts on the path
         return out
@@ -147,13 +157,18 @@ class Tree:
 
     def exists(self, text):
         """Whether a path that a document or a comment names is there."""
+        if text not in self.known:
+            self.known[text] = self.look_for(text)
+        return self.known[text]
+
+    def look_for(self, text):
         folder, text = text.endswith("/"), text.rstrip("/")
         if re.match(r"(\$?BUILD|build)(/|$)", text):
             last = text.split("/")[-1]
             return (last in self.programs or last.startswith("libpccl") or "*" in text or last.upper() == last
                     or last.split("/")[-1] in ("build", "BUILD", "$BUILD", "bin", "gcc", "clang", "asan", "logs", "mutants"))
         if "/" not in text and not folder:
-            return any(Path(n).match(text) for n in self.basenames)
+            return text in self.basenames or any(c in text for c in "*?[") and any(fnmatch.fnmatchcase(n, text) for n in self.basenames)
         for base in ("", "src", "tests", "docs", "docs/guide", "docs/internals", "include"):
             where = self.root / base
             if any(True for _ in where.glob(text)) or any(True for _ in where.glob(text + ".c")):
@@ -283,7 +298,7 @@ def functions_exist(tree):
             match = re.match(r"^([\w/.-]+\.(?:[ch]|py)): (\w+)(?:\(\))?$", span)
             if not match or re.match(r"(tests/)?\w+/test_", match.group(1)):
                 continue
-            found = [f for f in tree.code if str(f.relative_to(tree.root)).endswith(match.group(1))]
+            found = [f for f in tree.code if str(f).endswith("/" + match.group(1))]
             pattern = re.compile(rf"^(?:\w[^;=\n]*\b{match.group(2)}\([^;]*?\)\s*\n?{{|def {match.group(2)}\()", re.M)
             if not any(pattern.search(tree.code[f]) for f in found):
                 yield f"{doc.name}:{line}: {match.group(1)} defines no function {match.group(2)}"
@@ -475,7 +490,7 @@ def line_of(text, match):
 
 def only_own_documents_are_named(tree):
     for name, text in told_text(tree):
-        for match in re.finditer(r"[\w./-]*\w\.md\b", text):
+        for match in re.finditer(r"(?<![\w./-])[\w./-]*\w\.md\b", text):
             if not tree.exists(match.group().removeprefix("../").lstrip("/")):
                 yield f"{name}:{line_of(text, match)}: names {match.group()}, which is no file of the project"
         for match in re.finditer(r"reliability reference|(?<![\w/])(?:reference|design)/\w+", text):

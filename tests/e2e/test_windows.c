@@ -410,7 +410,7 @@ static void bounds(struct cluster_peer *p, void *context)
     enum { WINDOWS = 64, OPS = 768 };
     static pcclAsyncOp_t op[2][1024];
     pcclWindow_t *window[WINDOWS + 1] = {NULL};
-    uint64_t x = 1, was = 0;
+    uint64_t x = 1, one = 1, was = 0; /* x: what the receives write to while they are under way */
     uint32_t rank = rank_of(p->comm);
     bool lacks = rank == 1; /* one of the two has no room, which is told to both */
     (void)context;
@@ -424,7 +424,7 @@ static void bounds(struct cluster_peer *p, void *context)
     if (lacks) { /* as many as are left */
         EXPECT_EQ(pcclReceive(&x, 1, pcclUint64, 0, OPS - 1, NULL, p->comm, &op[rank][OPS - 1]), pcclSuccess);
         EXPECT_EQ(pcclReceive(&x, 1, pcclUint64, 0, OPS, NULL, p->comm, &op[rank][OPS]), pcclRankConnectionLost);
-        EXPECT_EQ(pcclFetchAdd(&was, &x, pcclUint64, 0, 0, window[0], NULL), pcclSuccess);
+        EXPECT_EQ(pcclFetchAdd(&was, &one, pcclUint64, 0, 0, window[0], NULL), pcclSuccess);
     }
     for (int i = 0; i < OPS; i++) {
         if (lacks) {
@@ -438,7 +438,7 @@ static void bounds(struct cluster_peer *p, void *context)
     }
     EXPECT_EQ(one_more(p, &window[WINDOWS]), pcclInternalError);
     for (int i = 0; i < WINDOWS; i++) {
-        EXPECT_EQ(pcclFetchAdd(&was, &x, pcclUint64, 1 - rank, 8, window[i], NULL), pcclSuccess);
+        EXPECT_EQ(pcclFetchAdd(&was, &one, pcclUint64, 1 - rank, 8, window[i], NULL), pcclSuccess);
         EXPECT_EQ(was, 0);
         EXPECT_EQ(pcclDestroyWindow(window[i]), pcclSuccess);
     }

@@ -14,6 +14,7 @@ logs=$build/logs
 times=$logs/seconds
 mkdir -p "$logs"
 cores=$(nproc)
+waiting=$((cores + (cores + 1) / 2)) # programs at once, of tests that mostly wait for each other
 . scripts/progress.sh
 FIRST="setup source gcc unit"
 ALL="setup source gcc unit docs binary sim process examples chaos tcp fabric clang builds models mutants asan tsan fuzz package python compare neon"
@@ -97,14 +98,14 @@ part_mutants() {
     scripts/build.sh "$build/mutants" mutant_programs -DCMAKE_C_COMPILER=gcc -DPCCL_MUTANTS=ON &&
         scripts/mutants.sh "$build/mutants"
 }
-part_process() { scripts/run_tests.sh -j "$cores" "$build/gcc" tests/fault tests/e2e; }
+part_process() { scripts/run_tests.sh -j "$waiting" "$build/gcc" tests/fault tests/e2e; }
 # Where data goes another way than part process has it: what becomes of it when members die, stand still, give up or lie.
 data_over() { # ASSIGNMENT...
     local fault="test_bulk test_collective_kill test_groups test_kill test_message_kill test_queue_kill test_same_bits test_split_kill
         test_state_faults test_stop test_window_kill"
     local e2e="test_cancel test_collectives test_data_lies test_messages test_window_lies test_windows"
-    env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$cores" -o "$fault" "$build/gcc" tests/fault
-    env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$cores" -o "$e2e" "$build/gcc" tests/e2e
+    env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$waiting" -o "$fault" "$build/gcc" tests/fault
+    env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$waiting" -o "$e2e" "$build/gcc" tests/e2e
 }
 part_tcp() { data_over; }
 part_fabric() { # of the providers tcp: shm leaves what it shared when a process is killed, and lets none start that has its number
@@ -123,12 +124,12 @@ part_examples() {
 part_asan() {
     scripts/build.sh "$build/asan" "ccoip_master pccl_command tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" -DPCCL_SANITIZE=address,undefined &&
-        scripts/run_tests.sh -s -j "$cores" "$build/asan" tests/unit tests/fault tests/e2e
+        scripts/run_tests.sh -s -j "$waiting" "$build/asan" tests/unit tests/fault tests/e2e
 }
 part_tsan() {
     scripts/build.sh "$build/tsan" "ccoip_master pccl_command tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" -DPCCL_SANITIZE=thread &&
-        scripts/run_tests.sh -s -j "$cores" "$build/tsan" tests/unit tests/fault tests/e2e
+        scripts/run_tests.sh -s -j "$waiting" "$build/tsan" tests/unit tests/fault tests/e2e
 }
 part_fuzz() { scripts/fuzz.sh 10; }
 part_package() {

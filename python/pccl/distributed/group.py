@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Iterable, Optional, Sequence, get_args
+from typing import Any, Callable, Iterable, NoReturn, Optional, Sequence, get_args
 
 import torch
 import torch.distributed as dist
@@ -402,6 +402,20 @@ class Group(dist.ProcessGroup):
     supports_window = False
     supports_abort_hooks = True
     supports_time_estimate = False
+    supports_completion_hooks = False
+
+    def new_window(self, tensor: Optional[torch.Tensor] = None) -> NoReturn:
+        """Raises: a group of this package has no windows."""
+        raise NotImplementedError("a group of pccl.distributed has no windows: use new_window() of a communicator of pccl.comms")
+
+    def _no_hooks(self, number: int, hook: Optional[Callable[[Any], None]] = None) -> NoReturn:
+        """Raises: a group of this package calls no hooks of collectives."""
+        raise NotImplementedError(
+            "a group of pccl.distributed calls no hooks of collectives: make it PyTorch's own group with "
+            "Options(as_backend=True), from PyTorch 2.15 on, or use the hooks of a communicator of pccl.comms"
+        )
+
+    register_pre_hook = unregister_pre_hook = register_post_hook = unregister_post_hook = _no_hooks
 
     @property
     def _device_types(self) -> list[torch.device]:

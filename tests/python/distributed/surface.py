@@ -25,16 +25,15 @@ _BACKENDS = "of the back-ends in C++, of which a group of ours has none"
 _AS_IT_IS = "torch's own does what it should"
 
 #: Names that `Group` inherits, and why that is right, for each release that has been compared.
-LISTED: dict[str, dict[str, str]] = {
-    "2.13": {
-        **dict.fromkeys(("BackendType", "CUSTOM", "GLOO", "MPI", "NCCL", "UCC", "UNDEFINED", "XCCL"), "an enumeration"),
-        **dict.fromkeys(("_backend_id", "_register_backend", "_set_default_backend", "_register_on_completion_hook"), _BACKENDS),
-        **dict.fromkeys(("_enable_collectives_timing", "_has_hooks", "bound_device_id"), _BACKENDS),
-        **dict.fromkeys(("_id", "boxed", "unbox", "_pybind11_conduit_v1_"), _AS_IT_IS),
-        **dict.fromkeys(("name", "rank", "size", "_get_backend_name", "group_name", "group_desc"), "torch's own asks our getRank and the like"),
-        **dict.fromkeys(("_set_group_name", "_set_group_desc"), "torch's own calls our setGroupName and setGroupDesc"),
-    },
+_LISTED: dict[str, str] = {
+    **dict.fromkeys(("BackendType", "CUSTOM", "GLOO", "MPI", "NCCL", "UCC", "UNDEFINED", "XCCL"), "an enumeration"),
+    **dict.fromkeys(("_backend_id", "_register_backend", "_set_default_backend", "_register_on_completion_hook"), _BACKENDS),
+    **dict.fromkeys(("_enable_collectives_timing", "_has_hooks", "bound_device_id"), _BACKENDS),
+    **dict.fromkeys(("_id", "boxed", "unbox", "_pybind11_conduit_v1_"), _AS_IT_IS),
+    **dict.fromkeys(("name", "rank", "size", "_get_backend_name", "group_name", "group_desc"), "torch's own asks our getRank and the like"),
+    **dict.fromkeys(("_set_group_name", "_set_group_desc"), "torch's own calls our setGroupName and setGroupDesc"),
 }
+LISTED = {"2.13": _LISTED, "2.15": _LISTED}
 
 
 class Parameter(NamedTuple):

@@ -13,6 +13,8 @@ import torch._dynamo  # noqa: F401 - before the ranks are forked: each would imp
 import torch.distributed as dist
 from support.torch_ranks import job
 
+import pccl.distributed
+
 SECONDS = datetime.timedelta(seconds=30)
 SUM, MAX = dist.ReduceOp.SUM, dist.ReduceOp.MAX
 
@@ -22,6 +24,14 @@ def test_no_difference_that_is_not_listed() -> None:
     if surface["release"]() not in surface["LISTED"]:
         pytest.skip(f"no list for torch {torch.__version__}: run surface.py, and list what it names")
     assert surface["differences"]() == []
+
+
+@pytest.mark.parametrize("name", ["register_pre_hook", "register_post_hook", "unregister_pre_hook", "new_window"])
+def test_what_pytorch_2_15_added_and_this_group_lacks_says_so(name: str) -> None:
+    """Its base would register a hook that is never called."""
+    with pytest.raises(NotImplementedError, match=r"as_backend=True|new_window\(\) of a communicator of pccl.comms"):
+        getattr(pccl.distributed.Group, name)(None, *(() if name == "new_window" else (1,)))
+    assert not pccl.distributed.Group.supports_window and not pccl.distributed.Group.supports_completion_hooks
 
 
 def forms(rank: int, size: int) -> list[tuple[str, Any]]:

@@ -110,6 +110,14 @@ def test_operands_that_cannot_be_reduced_are_refused_before_anything_is_sent(wha
             communicator.all_reduce_async(send, recv, op=ReduceOp.SUM)
 
 
+def test_operands_that_lie_one_behind_the_other_are_apart() -> None:
+    """A program may keep all of its memory in one array."""
+    whole = np.zeros(8, np.float32)
+    for send, recv in ((whole[:4], whole[4:]), (whole[4:], whole[:4])):
+        made = pccl.ReduceOpDescriptor.from_numpy(send, recv, descriptor())
+        assert (made.sendbuf_ptr, made.recvbuf_ptr) == (send.ctypes.data, recv.ctypes.data)
+
+
 def test_a_descriptor_that_does_not_fit_its_memory_is_refused() -> None:
     """It would read or write beyond the end."""
     memory = np.zeros(4, np.float32)

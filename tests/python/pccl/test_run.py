@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,44 @@ def test_the_first_step_waits_for_all_who_begin_and_later_ones_do_not(master: Ma
     two = threading.Event()
     first, second, third = together(3, peer)
     assert second == [3] * 5 and first == third == [3] * 5 + [2] * 5
+
+
+class Clock:
+    """A clock that the test moves.  The event in `waits` for a time is set when a peer waits at that time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.waits: dict[float, threading.Event] = {0.0: threading.Event(), 100.0: threading.Event()}
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.waits[self.now].set()
+
+
+def test_patience_begins_anew_with_each_wait(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of the steps between two waits does not count."""
+    clock = Clock()
+    monkeypatch.setattr(sys.modules["pccl.run"], "time", clock)
+
+    def peer(index: int) -> int:
+        def train(step: pccl.Step) -> None:
+            if index == 1:
+                raise InterruptedError  # it leaves, so that the first one waits again
+            if step.index == 0:
+                clock.now = 100.0
+            else:
+                step.end()
+
+        if index > 0:
+            assert clock.waits[0.0 if index == 1 else 100.0].wait(60)
+        try:
+            return pccl.run(master.address, train, patience=60)
+        except InterruptedError:
+            return 0
+
+    assert together(3, peer) == [2, 0, 2]
 
 
 def test_patience_ends_when_the_first_step_needs_more(master: Master) -> None:

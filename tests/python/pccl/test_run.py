@@ -67,6 +67,16 @@ def test_a_newcomer_gets_the_state_and_the_number_of_the_step(master: Master) ->
     assert results[2][1] > 5 and results[2][2] == 16  # the state and the number of the step, 8 bytes each
 
 
+def test_a_peer_is_a_newcomer_until_its_first_update(master: Master) -> None:
+    """A program with a loop of its own makes no update in a newcomer's first iteration."""
+    with pccl.Communicator(master.address) as communicator:
+        assert not communicator.newcomer
+        communicator.connect()
+        assert communicator.newcomer
+        communicator.update_topology()
+        assert not communicator.newcomer
+
+
 def until_by(program: Program, who: str) -> None:
     """Reads on to a step that these slots, as bits, made together."""
     while not program.until("done").endswith(f" by {who}"):

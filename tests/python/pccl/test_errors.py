@@ -12,8 +12,10 @@ import pytest
 
 import pccl
 from pccl import engine, wording
+from pccl._native import ffi, lib
 from pccl.engine import World
 from pccl.engine.operation import Operation
+from pccl.errors import error_of
 from pccl.types import Attribute, ReduceOp
 from support.master import Master
 
@@ -33,6 +35,21 @@ def test_an_attempt_to_connect_says_its_cause_once() -> None:
     assert said.endswith("(World.set_connect_timeout sets how long connect tries)"), said
     assert not WORDS_OF_C.search(said)
     assert str(caught.value.__cause__) == f"connect: MASTER_CONNECTION_FAILED: {said.partition('of 1: ')[2]}"
+
+
+def test_an_error_has_the_fields_of_the_structure() -> None:
+    """An age is in seconds here, and in nanoseconds there."""
+    info = ffi.new("pcclErrorInfo_t *")
+    info.error_class, info.cause = lib.pcclClassRetry, lib.pcclCausePeerSilent
+    info.peer, info.rank, info.tag, info.age_ns = 7, 2, 9, 2_500_000_000
+    info.phase, info.address, info.text = b"reduce", b"10.0.0.3:48150", b"reduce: rank 2 is silent"
+    error = error_of(info, lib.pcclRankConnectionLost, "all_reduce")
+    assert isinstance(error, pccl.RankConnectionLost) and (error.function, error.result) == ("all_reduce", pccl.Result.RANK_CONNECTION_LOST)
+    assert (error.error_class, error.cause) == (pccl.ErrorClass.RETRY, pccl.Cause.PEER_SILENT)
+    assert (error.peer, error.rank, error.tag, error.age) == (7, 2, 9, 2.5)
+    assert (error.phase, error.address, error.text) == ("reduce", "10.0.0.3:48150", "reduce: rank 2 is silent")
+    info.rank = lib.PCCL_NO_RANK
+    assert error_of(info, lib.pcclRankConnectionLost, "all_reduce").rank is None
 
 
 def test_errors_name_pythons_calls_and_parameters(master: Master) -> None:

@@ -112,6 +112,33 @@ def test_a_record_that_was_there_leads_nowhere_and_nothing_comes(master: Master,
         follow(board, 1, time.monotonic() + 60, entering_soon, KeyError("nobody"))
 
 
+def test_a_record_that_was_there_leads_nowhere_and_a_newer_one_comes(master: Master) -> None:
+    """The failure of an old record is not the result."""
+    board, failed = InMemory(), threading.Event()
+    with Master() as past:
+        board.post(Record(past.address, "gone before a newer one"))
+
+    class Gone(World):
+        def destroy(self) -> None:
+            super().destroy()
+            failed.set()
+
+    def enter(record: Record) -> World:
+        if record.master == master.address:
+            return entering(1, 2, 30)(record)
+        world = Gone(record.master, name=record.world, size=2, rank=1, formation_timeout=30)
+        world.set_connect_timeout(0.2)
+        return world
+
+    def rank(number: int) -> int:
+        if number == 1:
+            return ends(follow(board, 1, time.monotonic() + 30, enter, KeyError("nobody"))[0])
+        assert failed.wait(30)
+        return ends(lead(board, master.address, False, "newer/", entering(0, 2, 30))[0])
+
+    assert together(2, rank) == [2, 2]
+
+
 def test_a_board_with_nothing(master: Master) -> None:
     with pytest.raises(KeyError, match="nobody"):
         follow(InMemory(), 1, time.monotonic() + 0.2, entering(1, 2, 1), KeyError("nobody"))

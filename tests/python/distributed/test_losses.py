@@ -172,6 +172,24 @@ def test_who_shrinks_repeats_the_step_and_divides_by_the_new_size(victim: int, u
             assert got == pytest.approx(value, rel=1e-4, abs=1e-6)
 
 
+def recovers_once(rank: int, size: int) -> None:
+    if rank == 0:
+        die()
+    with pytest.raises(RankConnectionLost) as lost:
+        while True:
+            dist.all_reduce(torch.ones(1))
+    pccl.distributed.recover(lost.value)
+    mistake = ValueError("of the program itself")
+    with pytest.raises(ValueError) as raised:
+        pccl.distributed.recover(mistake)
+    assert raised.value is mistake
+
+
+def test_a_later_error_of_the_program_is_not_taken_for_the_loss() -> None:
+    """Otherwise the step would be repeated for ever."""
+    job(SIZE, recovers_once, lost={0}, options=SHRINK)
+
+
 def shrinks(rank: int, size: int) -> None:
     group = dist.group.WORLD
     if rank == 0:

@@ -60,6 +60,17 @@ def test_gloo(size: int) -> None:
     with_backend("gloo", size, body)
 
 
+def test_averages_of_integers_by_gloo_are_cut_towards_zero() -> None:
+    """All other back-ends do the same.  Floor division would round the negative ones down."""
+    def body(comm: TorchComm) -> None:
+        for dtype in (torch.int8, torch.int64):
+            tensor = torch.tensor([-1, 1, -5, 5] if comm.get_rank() == 0 else [0] * 4, dtype=dtype)
+            comm.all_reduce(tensor, ReduceOp.AVG)
+            assert tensor.tolist() == [0, 0, -1, 1]
+
+    with_backend("gloo", 3, body)
+
+
 def test_many_of_gloo_over_one_store(tmp_path: pathlib.Path) -> None:
     def rank() -> None:
         stores = (dist.FileStore(str(tmp_path / "c10d"), 2), str(tmp_path / "own"), None)

@@ -266,6 +266,15 @@ def test_a_class_of_a_program_may_send_to_itself() -> None:
     ours.finalize()
 
 
+def test_hints_of_a_call_win_over_those_of_its_communicator() -> None:
+    comms.register_backend("alone", Alone)
+    comm = new_comm("alone", "cpu", "hinted", hints={"a": "of all", "b": "of all"})
+    comm.all_reduce(torch.zeros(2), ReduceOp.SUM, hints={"a": "of one"})
+    assert Alone.made[0].said[-1][1] == {"a": "of one", "b": "of all"}
+    comm.finalize()
+    Alone.made.clear()
+
+
 def test_a_class_of_a_program() -> None:
     comms.register_backend("alone", Alone)
     assert comms._is_backend_registered("alone") and not comms.is_backend_built("alone")

@@ -306,6 +306,25 @@ def test_answers_in_the_control_plane_of_torch(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "trace_0").exists()
 
 
+def test_an_abort_after_unregister_leaves_the_process_healthy(tmp_path: pathlib.Path) -> None:
+    """It runs in a process of its own, because an unhealthy process stays unhealthy."""
+    program = """
+    from pccl.comms import new_comm
+    from pccl.comms.hooks import FlightRecorderHook, fr
+
+    for recorded in (False, True):
+        comm = new_comm("fake", "cpu", f"recorded {recorded}")
+        recorder = FlightRecorderHook(isolated=True)
+        recorder.register_with_comm(comm)
+        if not recorded:
+            recorder.unregister()
+        comm.abort()
+        assert fr.is_healthy() is not recorded
+        comm.finalize()
+    """
+    _run_alone(program, tmp_path)
+
+
 def test_log_of_calls(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "log"
     log = clog(str(path), "ALL", verbose=["buffers"])

@@ -127,6 +127,9 @@ def test_groups_with_communicators() -> None:
             with pytest.raises(NotImplementedError):
                 dist.barrier(group=part)
             deeper = distwrap.split_group(part, [[0, 1]] if own != 1 else [[0]])
+            assert distwrap.get_process_group_ranks(deeper) == distwrap.get_process_group_ranks(part)
+            distwrap.broadcast(tensor.fill_(own), src=2 if own != 1 else 1, group=deeper)
+            assert tensor.tolist() == ([1, 1] if own == 1 else [2, 2])
             distwrap.all_reduce(tensor.fill_(1), group=deeper)
             assert tensor[0].item() == (1 if own == 1 else 2)
             distwrap.destroy_process_group(part)

@@ -88,7 +88,7 @@ if [ -n "${built:-}" ]; then
         "$build/full/bin/python" tests/python/distributed/torch_suite.py >"$build/torch_suite" 2>"$build/torch_suite.log" &
         suite=$!
     fi
-    "$build/full/bin/python" -m pytest -n "$(nproc)" --maxprocesses 8 --dist worksteal "$@" "${folders[@]}"
+    "$build/full/bin/python" -m pytest -n "$(($(nproc) + 1))" --maxprocesses 8 --dist worksteal "$@" "${folders[@]}"
     count "all of pytest's tests" $?
     if [ $# = 0 ]; then
         wait $suite

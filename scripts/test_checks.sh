@@ -18,7 +18,7 @@ planted() {
     cp -r "$scratch" "$case/tree"
     mkdir -p "$(dirname "$case/tree/$2")"
     printf '%s\n' "$3" >"$case/tree/$2"
-    python3 scripts/check_source.py "$case/tree" >"$case/out"
+    python3 scripts/check_source.py "$case/tree" "$1" >"$case/out"
     grep -qx "FAIL $1" "$case/out" && grep -qx "PASS $1" "$work/before"
 }
 python3 scripts/check_source.py "$scratch" >"$work/before"

@@ -249,11 +249,11 @@ TEST(a_peer_that_launches_late_is_named_and_never_excluded)
 TEST(a_slow_but_moving_peer_is_never_excluded)
 {
     struct processes all;
-    if (!start(&all, 3, 1000, "1000")) {
+    if (!start(&all, 3, 2000, "2000")) {
         return;
     }
     struct reduce_job job = {.count = 16 * MEGABYTE, .tag = 2, .members = 7};
-    for (int64_t begin = spawn_now_ms(); spawn_now_ms() - begin < 3000 && test_failures == 0; job.tag++) {
+    for (int64_t begin = spawn_now_ms(); spawn_now_ms() - begin < 6000 && test_failures == 0; job.tag++) {
         struct reply reply[PROCESSES_MOST];
         processes_send(&all, 7, peer_reduce, &job, sizeof job);
         while (!process_answers(&all, 0, 10)) {

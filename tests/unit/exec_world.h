@@ -185,9 +185,10 @@ static bool try_launch(struct cluster *c, uint32_t r)
     for (uint32_t l = 0; l < mine.lanes; l++) {
         uint32_t got = room_reserve(&c->rooms[r][l], want * count), window = count > 0 ? got / count : 0;
         room_unreserve(&c->rooms[r][l], got - window * count);
-        struct exec_config config = {.check_every = c->seed % 4 == 0 ? 1 : 16, .plan = &s->plan, .numeric = &s->numeric, .room = &c->rooms[r][l], .pool = &c->pool,
-                                     .in = s->in, .out = s->out, .scratch = s->scratch, .backup = s->backup, .saved = s->saved, .lane = l, .lanes = mine.lanes,
-                                     .window = window, .verify = true};
+        struct exec_config config = {
+            .check_every = c->seed % 4 == 0 ? 1 : 16, .plan = &s->plan, .numeric = &s->numeric, .room = &c->rooms[r][l],
+            .pool = &c->pool, .in = s->in, .out = s->out, .scratch = s->scratch, .backup = s->backup, .saved = s->saved,
+            .lane = l, .lanes = mine.lanes, .window = window, .verify = true};
         size_t bytes = exec_arena_bytes(&config);
         s->arena[l] = aligned_alloc(64, bytes);
         memset(s->arena[l], 0xEE, bytes);

@@ -114,7 +114,7 @@ class _Charts:
 
 
 class _RunCharts:
-    """One run's curves of these charts; `text` shows its loss alone."""
+    """One run's curves of these charts; `own` has the loss of this run alone."""
 
     def __init__(self, charts: _Charts, name: str) -> None:
         self.charts = charts

@@ -111,7 +111,9 @@ static void report_merge(struct group *g, struct op_record *rec, uint64_t id, co
             rec->refused = rep->cause;
             rec->culprit = rep->culprit;
             rec->clash = 0;
-            clash_note(g, rec, clash);
+        }
+        if (rec->clash == 0 && rep->cause == rec->refused && rep->culprit == rec->culprit) {
+            clash_note(g, rec, clash); /* a member that had no memory to learn it may have reported first */
         }
         return; /* never launched there, perhaps: it knows neither parameters nor a digest */
     }

@@ -147,6 +147,26 @@ TEST(both_sides_of_a_refused_mismatch_reach_all) /* one of them is dead, the oth
     cluster_free(c);
 }
 
+TEST(a_refusal_without_both_calls_does_not_hide_them) /* the first to report had no memory to learn whose calls differ */
+{
+    struct cluster *c = three();
+    struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
+    for (uint32_t seq = 0; seq < 2; seq++) {
+        struct peer *knows = seq == 0 ? b : a;
+        peer_reports(a, 6, seq, OP_REFUSED, CAUSE_MISMATCH);
+        peer_reports(b, 6, seq, OP_REFUSED, CAUSE_MISMATCH);
+        a->reports[seq].culprit = b->reports[seq].culprit = d->id;
+        knows->clash[seq] = (struct op_clash){.id = {b->id, d->id}, .params = {{.count = 4}, {.count = 5}}};
+    }
+    peer_crash(c, d);
+    for (uint32_t seq = 0; seq < 2; seq++) {
+        struct op_clash clash = peer_clash(a, 6, seq);
+        EXPECT_EQ(peer_decision(a, 6, seq).culprit, d->id);
+        EXPECT(clash.id[0] == b->id && clash.id[1] == d->id && clash.params[0].count == 4 && clash.params[1].count == 5);
+    }
+    cluster_free(c);
+}
+
 TEST(second_death_in_the_freeze_drops_its_report) /* M2: only reports of the current attempt count */
 {
     struct cluster *c = cluster_new();

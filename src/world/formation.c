@@ -130,6 +130,9 @@ void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const c
     w->changed = true;
     if (f->siblings != NULL) { /* W10 */
         siblings_fail(w->common, f->siblings, cause, culprit, f->text);
+        f->cause = f->siblings->cause; /* another may have failed before, which this world has not been told yet */
+        f->culprit = f->siblings->culprit;
+        snprintf(f->text, sizeof f->text, "%s", f->siblings->text);
     }
 }
 

@@ -236,12 +236,23 @@ static void check(struct cluster *cl, const struct node *n, uint64_t to, const s
     }
 }
 
+/* A source that has left took with it what its failed messages owed to the line. */
+static bool sources_stay(const struct cluster *cl, const struct node *n)
+{
+    const struct match *m = &n->program->match;
+    uint32_t s = 0;
+    while (s < m->sources && pair_is_member(cl, n, m->source[s])) {
+        s++;
+    }
+    return s == m->sources;
+}
+
 /* Where each receive gets a message, whatever comes first, and nothing goes wrong, none is left over. */
 static void calm(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
     const struct match *m = &n->program->match;
     bool still = process_calm(cl, n) && n->program->inside == 0 && n->windows == NULL && cl->opt.rate == 0;
-    if (m->sure && still && (o->cause == CAUSE_BLOCKED || o->cause == CAUSE_DEADLINE)) {
+    if (m->sure && still && sources_stay(cl, n) && (o->cause == CAUSE_BLOCKED || o->cause == CAUSE_DEADLINE)) {
         cluster_fail(cl, "peer %u: message %u of step %llu was left over, of as many sent as received", n->index, c->op,
                      (unsigned long long)n->program->step);
     } else if (m->sure && !pair_others_doing(cl, o)) {

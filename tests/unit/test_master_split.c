@@ -160,6 +160,20 @@ TEST(a_member_that_leaves_the_parent_before_it_has_called_is_not_waited_for) /* 
     cluster_free(c);
 }
 
+TEST(a_colour_that_fails_before_it_has_heard_of_the_first_failure_is_told_that_one) /* W5, W10 */
+{
+    uint64_t ids[PARENTS];
+    struct cluster *c = parent(ids);
+    struct peer *a = call(c, 0, ids), *cut = call(c, 1, ids), *b = call(c, 3, ids);
+    peer_leave(c, &c->peers[2]); /* fails them all; no world has been told */
+    peer_cut(c, cut);
+    cluster_pass(c, 10);
+    EXPECT_EQ(a->given_up.culprit, ids[2]);
+    EXPECT_EQ(b->given_up.culprit, ids[2]);
+    EXPECT_STR(b->given_up.text, a->given_up.text);
+    cluster_free(c);
+}
+
 TEST(callers_that_expect_others_are_told_the_same_error) /* W9 */
 {
     uint64_t ids[PARENTS];

@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Adds `v` to the hash `h` of what came before. */
+/* Adds `v` to the hash `h` of what came before.  Begin with a constant or a seed: of two raw values only
+ * their exclusive or would count. */
 static inline uint64_t mix64(uint64_t h, uint64_t v)
 {
     uint64_t z = (h ^ v) + 0x9E3779B97F4A7C15u;

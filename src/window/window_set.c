@@ -84,7 +84,7 @@ static void joined(struct window *w, const struct window_member *members, uint32
     struct window_set *s = w->set;
     w->rank = rank;
     w->joined = true;
-    w->number = mix64(mix64(members[0].id, members[0].serial), 1) / WINDOW_TAGS * WINDOW_TAGS;
+    w->number = mix64(mix64(1, members[0].id), members[0].serial) / WINDOW_TAGS * WINDOW_TAGS;
     for (uint32_t r = 0; r < w->world; r++) {
         struct window_peer *p = &w->peer[r];
         p->id = members[r].id;

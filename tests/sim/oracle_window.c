@@ -299,7 +299,7 @@ static bool may_be_lost(const struct cluster *cl, const struct node *n, const st
     case CAUSE_PEER_LOST:
         return target->id == 0 || !session_present(n->session, target->id);
     case CAUSE_PEER_SILENT:
-        return n->windows->phase == WINDOW_CLOSES && session_silent_at(n->session, target->id) <= cl->now;
+        return n->windows->phase == WINDOW_CLOSES && r->seat[t->origin].silent[t->target];
     case CAUSE_CANCEL:
         return t->cancelled || goes(cl, target);
     case CAUSE_DEADLINE:

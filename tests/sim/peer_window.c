@@ -276,6 +276,7 @@ void peer_window_silence(struct cluster *cl, struct node *n)
     struct window *w = n->windows->window;
     for (uint32_t r = 0; r < w->world; r++) {
         w->peer[r].silent = r != w->rank && session_silent_at(n->session, w->peer[r].id) <= cl->now;
+        n->windows->record->seat[w->rank].silent[r] |= w->peer[r].silent;
     }
 }
 

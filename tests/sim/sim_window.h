@@ -59,6 +59,7 @@ struct window_seat { /* one member */
     uint32_t started[WINDOW_MEMBERS]; /* by target */
     uint64_t waited[WINDOW_MEMBERS];  /* signals of each origin that it has waited for */
     uint64_t latest[WINDOW_MEMBERS];  /* of the number that is swapped there, as it knows it */
+    bool silent[WINDOW_MEMBERS];      /* it was told so of this member: what was open with it then may end so later */
 };
 
 struct window_record { /* a window, of all its members */

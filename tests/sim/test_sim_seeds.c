@@ -222,6 +222,36 @@ TEST(a_mismatch_ends_no_link) /* a member that held sent its part over a late li
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(a_mismatch_tells_both_calls_though_one_reports_without_them) /* the first report, of a member without memory, hid those of the others */
+{
+    static const uint64_t seeds[] = {2320832552};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(all_colours_of_a_split_hear_one_failure) /* one had failed by itself before it was told of the first */
+{
+    static const uint64_t seeds[] = {1795778379416};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(two_windows_have_different_tags) /* one made after the loss of rank 0 heard the last word of one that was left */
+{
+    static const uint64_t seeds[] = {1795778376790};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_member_may_be_heard_again_before_what_was_given_up_for_its_silence_has_ended) /* the oracle asked whether it still was silent */
+{
+    static const uint64_t seeds[] = {1795778368010};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_receive_from_any_source_may_be_left_over_when_a_source_has_left) /* that one's failed messages owed it an error */
+{
+    static const uint64_t seeds[] = {1795778382787};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 static uint64_t trace_of(struct cluster *cl, uint64_t seed)
 {
     struct options o;

@@ -25,10 +25,11 @@ static void step(struct bench *b, const struct window_event *e)
     window_step(&b->set, CLOCK_S, e);
 }
 
-static struct bench *bench_new(void)
+/* Of members 100 and 101, or others from there on; its first member has made so many windows before. */
+static struct bench *bench_of(uint64_t first, uint64_t serial)
 {
     struct bench *b = calloc(1, sizeof *b);
-    struct window_member members[WORLD] = {{.id = 100, .bytes = BYTES, .rights = 7}, {.id = 101, .bytes = BYTES, .rights = 7}};
+    struct window_member members[WORLD] = {{.id = first, .bytes = BYTES, .rights = 7, .serial = serial}, {.id = first + 1, .bytes = BYTES, .rights = 7}};
     b->window = calloc(1, sizeof *b->window + WORLD * sizeof b->window->peer[0]);
     b->connected = true;
     b->view = 7;
@@ -37,6 +38,11 @@ static struct bench *bench_new(void)
     list_append(&b->set.all, &b->window->all);
     step(b, &(struct window_event){.kind = WINDOW_EVENT_JOINED, .window = b->window, .members = members, .rank = SELF});
     return b;
+}
+
+static struct bench *bench_new(void)
+{
+    return bench_of(100, 0);
 }
 
 static void bench_free(struct bench *b)
@@ -92,6 +98,20 @@ static void hear(struct bench *b, uint8_t kind, uint64_t seq)
 }
 
 /* Programs would be told that a call of theirs was wrong, or cancelled, which another one was. */
+TEST(no_two_windows_use_the_same_tags) /* else one hears what is still said on another that was left */
+{
+    enum { FIRSTS = 40, SERIALS = 40 };
+    static uint64_t numbers[FIRSTS * SERIALS];
+    for (uint32_t i = 0; i < FIRSTS * SERIALS; i++) {
+        struct bench *b = bench_of(100 + i / SERIALS, i % SERIALS);
+        numbers[i] = b->window->number;
+        for (uint32_t k = 0; k < i; k++) {
+            EXPECT(numbers[k] + WINDOW_TAGS <= numbers[i] || numbers[i] + WINDOW_TAGS <= numbers[k]);
+        }
+        bench_free(b);
+    }
+}
+
 TEST(what_is_open_when_this_peer_has_left_ends_with_that_and_not_with_another_ones_reason)
 {
     struct bench *b = bench_new();

@@ -349,10 +349,11 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
         cluster_post(cl, cl->opt.fault_ns, EVENT_HEAL, CLUSTER_NOBODY, 0, 0, 0);
     }
     cl->heal_at = cl->now + cl->opt.fault_ns;
-    int64_t round_ns = 2 * (opt->latency_ns + opt->jitter_ns);
+    int64_t hops = opt->bulk ? 2 * (int64_t)opt->peers + 4 : 2; /* a list may wait for each call: twice around, and all say that they hold it */
+    int64_t call_ns = hops * (opt->latency_ns + opt->jitter_ns);
     int64_t ring_ns = 2 * opt->peers * slow_ns(opt->rate, opt->frame_bytes); /* one frame twice around, one line after the other */
     cl->end_at = cl->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns + opt->steps * ring_ns +
-                 (opt->burst + opt->refused) * round_ns; /* as if calls came one after the other */
+                 (opt->burst + opt->refused) * call_ns; /* as if calls came one after the other */
 }
 
 void cluster_fini(struct cluster *cl)

@@ -31,7 +31,7 @@ static inline const struct kernels *kt_level(int i)
 static inline uint64_t kt_scaled(uint64_t work)
 {
     const char *text = getenv("PCCL_TEST_SCALE");
-    const unsigned long plain = getenv("PCCL_SANITIZED") != NULL ? 20 : 1;
+    const unsigned long plain = getenv("PCCL_SANITIZED") != NULL ? 20 : getenv("PCCL_TEST_QUICK") != NULL ? 10 : 1;
     const unsigned long by = text != NULL ? strtoul(text, NULL, 10) : plain;
     return by > 1 ? work / by + 1 : work;
 }

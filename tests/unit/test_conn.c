@@ -251,7 +251,7 @@ static void *send_frames(void *argument)
 {
     struct sender *s = argument;
     unsigned char bytes[FRAME_HEADER_BYTES + 16];
-    for (uint32_t i = 1; i <= SENDER_FRAMES; i++) {
+    for (uint32_t i = 1; i <= test_scaled(SENDER_FRAMES); i++) {
         size_t size = frame_make(bytes, FRAME_VOTE, 16, s->id << 32 | i);
         conn_append(s->conn, bytes, size, NULL, 0);
         conn_flush(s->conn);
@@ -273,7 +273,7 @@ TEST(no_frame_is_left_behind_when_many_threads_send) /* a lost wake-up would par
         sender[i] = (struct sender){c, i};
         EXPECT_EQ(pthread_create(&thread[i], NULL, send_frames, &sender[i]), 0);
     }
-    while (seen < (uint64_t)SENDERS * SENDER_FRAMES && clock_now_ns() < until) {
+    while (seen < (uint64_t)SENDERS * test_scaled(SENDER_FRAMES) && clock_now_ns() < until) {
         struct frame_header h;
         const void *payload;
         loop_poll(&loop, 0);
@@ -286,7 +286,7 @@ TEST(no_frame_is_left_behind_when_many_threads_send) /* a lost wake-up would par
             seen++;
         }
     }
-    EXPECT_EQ(seen, SENDERS * SENDER_FRAMES);
+    EXPECT_EQ(seen, SENDERS * test_scaled(SENDER_FRAMES));
     for (int i = 0; i < SENDERS; i++) {
         pthread_join(thread[i], NULL);
     }
@@ -331,7 +331,7 @@ TEST(no_wake_up_is_lost_while_another_thread_drains)
     struct rounds s = {.conn = c, .all = (uint64_t)ROUNDS * ROUND_FRAMES};
     pthread_t thread;
     uint64_t seen = 0;
-    int64_t enough_at = clock_now_ns() + 5 * CLOCK_S, lost_at = enough_at + 30 * CLOCK_S;
+    int64_t enough_at = clock_now_ns() + test_scaled(5000) * CLOCK_MS, lost_at = enough_at + 30 * CLOCK_S;
     setsockopt(c->transport.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small); /* the system's least: a few frames */
     ends_open(c, r, other, &loop);
     EXPECT_EQ(pthread_create(&thread, NULL, send_rounds, &s), 0);

@@ -180,6 +180,7 @@ static bool as_among_few(struct bench *many, const unsigned long tenths[3], uint
         return false;
     }
     struct bench *few = bench_among(FEW);
+    count = test_scaled(count); /* one, in `make test` */
     for (uint32_t i = 0; i < count; i++) {
         among_few[i] = among_few[i] != 0 ? among_few[i] : instructions(few, operations[i], 0);
         unsigned long here = among_few[i] == 0 ? 0 : instructions(many, operations[i], 0);

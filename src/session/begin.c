@@ -11,7 +11,7 @@ bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *
         return false;
     }
     if (owed.outcome == OUTCOME_ABORT || owed.cause == CAUSE_OLD_VIEW) {
-        slot_sizes(s, slot, MUTANT(DEBTLIVE) ? s->view.view : owed.view, MUTANT(DEBTLIVE) ? &s->view.sizes : &owed.sizes);
+        slot_sizes(s, slot, MUTANT(DEBTLIVE) ? s->view.view : owed.sizes_view, MUTANT(DEBTLIVE) ? &s->view.sizes : &owed.sizes);
     }
     slot_end(s, slot, slot_result(c, owed.cause), owed.cause, owed.culprit, out);
     if (owed.cause == CAUSE_MISMATCH) {

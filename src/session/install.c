@@ -54,9 +54,10 @@ static bool get_decision(struct reader *r, struct decision *out)
 static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d, const struct op_clash *clash)
 {
     struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = d->culprit,
-                        .loss = m->cause, .lost = m->culprit, .view = m->view, .name = d->name, .sizes = m->sizes};
+                        .loss = m->cause, .lost = m->culprit, .view = m->view, .name = d->name,
+                        .sizes_view = m->view, .sizes = m->sizes};
     if (d->outcome == OUTCOME_REFUSED && what.cause == CAUSE_OLD_VIEW) { /* as those have them that were refused in their view */
-        what.view = s->view.view;
+        what.sizes_view = s->view.view;
         what.sizes = s->view.sizes;
     }
     if (what.cause == CAUSE_MISMATCH) {

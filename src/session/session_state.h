@@ -149,7 +149,8 @@ struct owed {
     uint8_t outcome;     /* OUTCOME_ABORT or OUTCOME_REFUSED; 0: entry not in use */
     uint8_t cause, loss; /* loss: why the view before that ended, at whom */
     uint64_t culprit, lost;
-    uint64_t view;       /* whose sizes come with it */
+    uint64_t view;       /* that brought it: calls take errors in the order of views, then of numbers */
+    uint64_t sizes_view; /* whose sizes come with it */
     struct sizes sizes;
 };
 

@@ -216,6 +216,12 @@ TEST(a_refused_call_has_one_size_of_the_world_on_all_members) /* it ended by the
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(owed_errors_keep_the_order_of_the_views) /* one with the sizes of the view before came ahead of what that view had owed */
+{
+    static const uint64_t seeds[] = {1795801059301};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 TEST(a_mismatch_ends_no_link) /* a member that held sent its part over a late link to one whose plan has no place for it */
 {
     static const uint64_t seeds[] = {1795800194702};

@@ -81,6 +81,28 @@ TEST(a_call_that_was_refused_for_its_old_view_has_the_sizes_of_that_refusal_when
     }
 }
 
+/* The error of the later view has the sizes of the earlier one, and comes behind what that one owed. */
+TEST(errors_are_owed_in_the_order_of_the_views_that_brought_them)
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    struct session_launch l = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS, .params = one_float, .in = &x, .out = &y,
+                               .deadline = INT64_MAX};
+    const uint8_t causes[] = {CAUSE_ARGUMENT, CAUSE_OLD_VIEW};
+    for (uint64_t view = 1; view <= 2; view++) {
+        const struct op_decision d = {.name = {.space = SPACE_ORDERED}, .outcome = OUTCOME_REFUSED, .cause = causes[view - 1], .culprit = peer_id(1)};
+        freeze(b, view);
+        decided(b, view + 1, CAUSE_LINK_LOST, &d, NULL);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = i, .launch = &l});
+        EXPECT(b->returned);
+        (void)collect(b, i);
+        EXPECT_EQ(b->outcome.cause, causes[i]);
+    }
+    bench_free(b);
+}
+
 /* Whom it says that it is: the member that the view has lost, or this peer's own program. */
 TEST(a_call_that_is_refused_at_once_names_the_culprit_of_its_cause)
 {

@@ -283,11 +283,11 @@ static bool lacking(const struct cluster *cl)
            cl->opt.growth;
 }
 
-/* Its window is over, or its program ends. */
+/* Its window is over or left, or its program ends. */
 static bool goes(const struct cluster *cl, const struct window_seat *s)
 {
     const struct node *n = &cl->nodes[s->node];
-    return s->memory == NULL || s->freed || !n->alive || s->window == NULL || s->window->over.result != RESULT_PENDING ||
+    return s->memory == NULL || s->freed || !n->alive || s->window == NULL || s->window->left || s->window->over.result != RESULT_PENDING ||
            n->program->phase >= PROGRAM_LEAVING;
 }
 

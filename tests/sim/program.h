@@ -69,6 +69,7 @@ struct program {
     enum program_phase phase;
     uint64_t step, seen_step;
     uint32_t attempt, align_attempt, lonely, connects;
+    uint64_t any_waited; /* the last step in which its receive from any source has waited beside another one's, for ever */
     bool first, told_end;
     uint64_t inside;           /* run of the world of a given size that it is, or was, in; 0: none */
     bool works;                /* it makes calls there */

@@ -11,7 +11,7 @@ enum { BODY_WAKE_NS = 20000, BODY_PAUSE_NS = 50000000 };
 bool program_launch_all(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
-    bool over = true, at_once = false;
+    bool over = true, at_once = false, behind = false, launched = false;
     for (uint32_t i = 0; i < p->ops; i++) {
         uint32_t j = p->order[i];
         if (j >= p->upto) {
@@ -41,12 +41,14 @@ bool program_launch_all(struct cluster *cl, struct node *n)
         }
         if (!first_of_tag) {
             over = false;
+            behind = true;
             continue;
         }
         if (!program_launch(cl, n, j)) {
             cluster_post(cl, BODY_PAUSE_NS, EVENT_PROGRAM, n->index, 0, 0, 0);
             return false;
         }
+        launched = true;
         over = over && p->status[j] != OP_PENDING;
         if (p->status[j] == OP_PENDING && refused_one_by_one(cl, n)) {
             return false;
@@ -65,6 +67,9 @@ bool program_launch_all(struct cluster *cl, struct node *n)
     }
     if (at_once && !over) { /* a call that ended at once makes way for the next of its tag */
         cluster_post(cl, BODY_WAKE_NS, EVENT_PROGRAM, n->index, 0, 0, 0);
+    }
+    if (launched && behind) { /* what stood behind it in the order of issue need not wait until it has ended */
+        cluster_post(cl, BODY_PAUSE_NS, EVENT_PROGRAM, n->index, 0, 0, 0);
     }
     return over;
 }

@@ -192,7 +192,10 @@ static bool two_receive_any(const struct cluster *cl, const struct node *n, cons
 {
     for (uint32_t i = 0; c->any && i < cl->node_count; i++) {
         const struct node *other = &cl->nodes[i];
-        bool beside = other != n && other->alive && other->group == n->group && other->program->step == n->program->step;
+        bool here = other != n && other->alive && other->group == n->group, beside = here && other->program->step == n->program->step;
+        if (here && other->program->any_waited == n->program->step) { /* it has gone on meanwhile */
+            return true;
+        }
         for (uint32_t k = 0; beside && k < other->config.max_ops; k++) {
             const struct call *theirs = &other->program->call[k];
             if (theirs->any && theirs->to == other->id) {
@@ -218,6 +221,7 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
         return match_outcome(cl, n, c, o);
     }
     bool limit = o->cause == CAUSE_DEADLINE && cl->now >= c->limit, nobody = limit && two_receive_any(cl, n, c);
+    n->program->any_waited = nobody ? n->program->step : n->program->any_waited;
     if (limit && !nobody && cl->lies == 0) {
         cluster_fail(cl, "peer %u: message %u of step %llu, from %llx to %llx, has waited for %d s", n->index, c->op,
                      (unsigned long long)n->program->step, (unsigned long long)c->from, (unsigned long long)c->to, PAIR_LIMIT_S);

@@ -321,6 +321,9 @@ void cluster_run(struct cluster *cl)
     }
 }
 
+/* Bursts and refused calls come in three steps at most, and once again; what a call sends to one member, with what is said of it. */
+enum { TURNS = 6, CALL_BYTES = 1024 };
+
 void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
 {
     char(*tail)[CLUSTER_LINE] = cl->tail;
@@ -350,10 +353,10 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     }
     cl->heal_at = cl->now + cl->opt.fault_ns;
     int64_t hops = opt->bulk ? 2 * (int64_t)opt->peers + 4 : 2; /* a list may wait for each call: twice around, and all say that they hold it */
-    int64_t call_ns = hops * (opt->latency_ns + opt->jitter_ns);
+    int64_t call_ns = hops * (opt->latency_ns + opt->jitter_ns) + slow_ns(opt->rate, CALL_BYTES);
     int64_t ring_ns = 2 * opt->peers * slow_ns(opt->rate, opt->frame_bytes); /* one frame twice around, one line after the other */
     cl->end_at = cl->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns + opt->steps * ring_ns +
-                 (opt->burst + opt->refused) * call_ns; /* as if calls came one after the other */
+                 TURNS * (opt->burst + opt->refused) * call_ns; /* as if calls came one after the other */
 }
 
 void cluster_fini(struct cluster *cl)

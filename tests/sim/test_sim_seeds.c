@@ -258,6 +258,30 @@ TEST(a_receive_from_any_source_may_be_left_over_when_a_source_has_left) /* that 
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(a_program_makes_the_calls_that_stood_behind_another_one) /* it waited for the end of that one, which waited for it */
+{
+    static const uint64_t seeds[] = {1795802182023};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(two_receives_from_any_source_may_wait_beside_each_other) /* one of the two had ended, and its process gone on */
+{
+    static const uint64_t seeds[] = {1795802223817};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_window_that_was_left_cancels_what_comes_to_it) /* before its end was on record */
+{
+    static const uint64_t seeds[] = {1795802180753, 1795802414013};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(refused_calls_over_slow_links_take_their_time) /* 300 of them, each with words of 60 ms */
+{
+    static const uint64_t seeds[] = {1795802251365};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 TEST(a_list_that_waits_for_each_call_takes_its_time) /* 929 calls round a ring, one by one, with 40 to 160 ms for each link */
 {
     static const uint64_t seeds[] = {1795801005973};

@@ -96,16 +96,19 @@ bool pair_launch_of(struct cluster *cl, struct node *n, struct call *c, struct s
     l->out = l->receives ? c->out : NULL;
     c->limit = cl->now + PAIR_LIMIT_S * CLOCK_S; /* who has no link with the other at the time does not call again */
     l->deadline = c->limit;
-    if (c->many) {
-        match_launch_of(cl, n, c, l);
-    }
     uint32_t rank = 0;
     while (rank < c->world && session_called(n->session, rank) != partner) {
         rank++;
     }
     c->partner = rank;
     l->root_rank = c->any ? SESSION_ANY : rank;
-    return rank < c->world; /* else it is lost */
+    if (rank == c->world) { /* it is lost: its call is not made */
+        return false;
+    }
+    if (c->many) {
+        match_launch_of(cl, n, c, l);
+    }
+    return true;
 }
 
 /* ---- The oracle's side ------------------------------------------------------------------------------------------------------- */

@@ -282,6 +282,12 @@ TEST(refused_calls_over_slow_links_take_their_time) /* 300 of them, each with wo
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(a_message_that_is_not_sent_wishes_for_nothing) /* its wish to be cancelled met a call of the next step */
+{
+    static const uint64_t seeds[] = {1795803069668};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 TEST(a_list_that_waits_for_each_call_takes_its_time) /* 929 calls round a ring, one by one, with 40 to 160 ms for each link */
 {
     static const uint64_t seeds[] = {1795801005973};

@@ -125,15 +125,15 @@ void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const c
     va_start(args, format);
     vsnprintf(f->text, sizeof f->text, format, args);
     va_end(args);
+    if (f->siblings != NULL) { /* W10: one that has failed before counts, also if this world has not been told yet */
+        siblings_fail(w->common, f->siblings, cause, culprit, f->text);
+        cause = (enum cause)f->siblings->cause;
+        culprit = f->siblings->culprit;
+        snprintf(f->text, sizeof f->text, "%s", f->siblings->text);
+    }
     f->cause = (uint8_t)cause;
     f->culprit = culprit;
     w->changed = true;
-    if (f->siblings != NULL) { /* W10 */
-        siblings_fail(w->common, f->siblings, cause, culprit, f->text);
-        f->cause = f->siblings->cause; /* another may have failed before, which this world has not been told yet */
-        f->culprit = f->siblings->culprit;
-        snprintf(f->text, sizeof f->text, "%s", f->siblings->text);
-    }
 }
 
 bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text)

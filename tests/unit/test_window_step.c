@@ -97,7 +97,6 @@ static void hear(struct bench *b, uint8_t kind, uint64_t seq)
     message_ended(b, hears, false);
 }
 
-/* Programs would be told that a call of theirs was wrong, or cancelled, which another one was. */
 TEST(no_two_windows_use_the_same_tags) /* else one hears what is still said on another that was left */
 {
     enum { FIRSTS = 40, SERIALS = 40 };
@@ -112,6 +111,7 @@ TEST(no_two_windows_use_the_same_tags) /* else one hears what is still said on a
     }
 }
 
+/* Programs would be told that a call of theirs was wrong, or cancelled, which another one was. */
 TEST(what_is_open_when_this_peer_has_left_ends_with_that_and_not_with_another_ones_reason)
 {
     struct bench *b = bench_new();

@@ -11,8 +11,12 @@ bool pair_wait(struct session *s, uint32_t slot)
     struct slot *c = &s->slots[slot];
     struct tag *box = heard_box(s, c->launch.space, c->launch.tag, true);
     struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id};
-    if (box == NULL || (c->partner != 0 && tag_make(s, &name) == NULL)) {
+    struct tag *t = box != NULL && c->partner != 0 ? tag_make(s, &name) : NULL;
+    if (box == NULL || (c->partner != 0 && t == NULL)) {
         return false;
+    }
+    if (t != NULL) {
+        t->queued++;
     }
     c->next = NONE;
     c->prev = box->waiting_last;
@@ -28,6 +32,10 @@ void pair_leave_line(struct session *s, struct tag *box, uint32_t slot)
     PCCL_ASSERT(c->prev != NONE || box->waiting == slot);
     *(c->prev == NONE ? &box->waiting : &s->slots[c->prev].next) = c->next;
     *(c->next == NONE ? &box->waiting_last : &s->slots[c->next].prev) = c->prev;
+    if (c->partner != 0) {
+        struct op_name name = {.space = box->space, .tag = box->tag, .from = c->partner, .to = s->id};
+        tag_of(s, &name)->queued--;
+    }
     c->next = c->prev = NONE;
     slot_wait(s, slot, false);
 }
@@ -36,6 +44,7 @@ void pair_close_lines(struct session *s)
 {
     for (uint32_t i = 0; i < s->tag_used; i++) {
         s->tags[i].waiting = s->tags[i].waiting_last = NONE;
+        s->tags[i].queued = 0;
     }
 }
 

@@ -288,7 +288,7 @@ static void check_due(const struct session *s)
 
 static void check_tags(const struct session *s)
 {
-    uint32_t calls = 0, chained = 0;
+    uint32_t calls = 0, chained = 0, queued = 0, named = 0;
     struct census owed = {0};
     for (uint32_t b = 0; b < s->tag_buckets; b++) {
         for (uint32_t i = s->tag_bucket[b]; i != NONE && chained <= s->tag_used; i = s->tags[i].next) {
@@ -307,6 +307,10 @@ static void check_tags(const struct session *s)
         }
         PCCL_ASSERT(t->space == SPACE_ORDERED ? t->slot == NONE : t->open == 0);
         calls += t->open;
+        queued += t->queued;
+        for (uint32_t k = t->waiting; k != NONE; k = s->slots[k].next) {
+            named += s->slots[k].partner != 0;
+        }
         for (uint32_t k = t->owed; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
             PCCL_ASSERT(s->owed[k].outcome != 0 && s->owed[k].name.tag == t->tag && s->owed[k].name.space == t->space);
             const struct owed *after = s->owed[k].next == NONE ? NULL : &s->owed[s->owed[k].next];
@@ -319,6 +323,7 @@ static void check_tags(const struct session *s)
         calls += s->slots[i].at.phase != SLOT_FREE && space_pairs(s->slots[i].launch.space);
     }
     PCCL_ASSERT(calls == s->slots_used); /* of a tag one at a time */
+    PCCL_ASSERT(queued == named);
     PCCL_ASSERT(owed.count == s->owed_used);
     for (uint32_t k = s->owed_free; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
         PCCL_ASSERT(s->owed[k].outcome == 0);

@@ -112,7 +112,7 @@ void tags_renew(struct session *s)
 {
     for (uint32_t i = s->tag_used; i-- > 0;) {
         struct tag *t = &s->tags[i];
-        if (t->owed == NONE && t->slot == NONE && t->open == 0 && t->waiting == NONE) {
+        if (t->owed == NONE && t->slot == NONE && t->open == 0 && t->waiting == NONE && t->queued == 0) {
             forget(s, i);
         } else {
             if (t->owed != NONE && t->owed_view != s->owed[t->owed].view) { /* of the view that ends now */

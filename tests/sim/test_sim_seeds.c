@@ -222,6 +222,12 @@ TEST(owed_errors_keep_the_order_of_the_views) /* one with the sizes of the view 
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(a_receive_in_a_line_gets_its_turn_after_a_new_view) /* the view had forgotten its source, so that it and all behind it waited on */
+{
+    static const uint64_t seeds[] = {1795804341908};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 TEST(a_mismatch_ends_no_link) /* a member that held sent its part over a late link to one whose plan has no place for it */
 {
     static const uint64_t seeds[] = {1795800194702};

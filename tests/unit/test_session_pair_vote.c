@@ -308,3 +308,23 @@ TEST(receive_behind_one_from_any_source_is_in_a_cycle_with_its_source) /* of the
     EXPECT(collect(b, 2) == RESULT_OK && z == 6);
     bench_free(b);
 }
+
+TEST(receive_behind_one_from_any_source_gets_its_turn_after_a_new_view) /* nothing else was known of its source: it waited for ever, and all behind it */
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0;
+    call(b, 0, SESSION_ANY, &x, true);
+    call(b, 1, 1, &y, true);
+    freeze(b, 1);
+    decided(b, 2, CAUSE_LINK_LOST, NULL, NULL);
+    ping(b, 1, view_id(2));
+    ping(b, 2, view_id(2));
+    EXPECT_EQ(waited_for(b).name.seq, OP_NO_NUMBER);
+    message_from(b, 2, 2, 0, 5);
+    EXPECT(collect(b, 0) == RESULT_OK && x == 5);
+    struct peer_wait next = waited_for(b);
+    EXPECT(next.on == peer_id(1) && next.name.seq == 0);
+    message_from(b, 1, 2, 0, 6);
+    EXPECT(collect(b, 1) == RESULT_OK && y == 6);
+    bench_free(b);
+}

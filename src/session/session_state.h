@@ -128,6 +128,7 @@ struct tag {
     uint64_t tag;
     uint64_t from, to;   /* a pair's: sender and receiver; from 0: the receives of that tag here, whose own they are (pair.c) */
     uint8_t space;       /* enum op_space */
+    uint16_t queued;     /* receives from `from` that wait in a line: they need this tag when their turn comes */
     uint32_t next_seq;
     uint32_t slot;       /* SPACE_TAG: un-collected operation of this tag, NONE */
     uint32_t open;       /* SPACE_ORDERED: un-collected operations, */
@@ -137,7 +138,6 @@ struct tag {
     uint32_t refusals;   /* since `settled` votes in this view, that some member may not have launched */
     uint32_t settled;
     uint32_t waiting, waiting_last; /* from 0: calls of receive that have no number yet, in their order; NONE */
-    uint32_t queued;     /* receives from `from` that wait in a line: they need this tag when their turn comes */
     uint32_t heard, heard_last;     /* ... messages that were announced and not matched yet, in the order they were heard of; NONE */
     uint32_t next;       /* in the chain of its bucket */
     uint32_t unowed;     /* from 0: so many errors had been owed, in all, when none was to a source of this line */

@@ -27,6 +27,9 @@ static uint32_t *bucket_in_use(struct session *s, uint32_t i)
     return bucket_of(s, &name);
 }
 
+_Static_assert(BOUNDS_OPS <= UINT16_MAX, "struct tag counts in 16 bits the receives that wait");
+_Static_assert(sizeof(struct tag) <= 88, "docs/guide/DEPLOY.md says what a tag costs");
+
 size_t tag_table_bytes(uint32_t count)
 {
     return count * sizeof(struct tag) + rows_for(1, count) * sizeof(uint32_t);

@@ -135,11 +135,15 @@ static void transmit(struct window_op *op)
     p->sent++;
 }
 
-/* Whether a new number may go out.  In the view that is installed: behind what that has cut off. */
-static bool may_go(struct window_peer *p)
+/* Whether it may go out with a new number.  In the view that is installed: behind what that has cut off.  The last word: behind all else, which
+ * may have to be made void before the target is gone. */
+static bool may_go(struct window_peer *p, const struct window_op *op)
 {
     const struct window *w = p->window;
     bool same = p->sent == 0 || p->view == w->seen || MUTANT(WINDOW_HASTY);
+    if (op->what.kind == WINDOW_CLOSE && !list_empty(&p->ops) && !MUTANT(WINDOW_LAST_EARLY)) {
+        return false;
+    }
     return room_for(&w->set->asks, p->id, w->set->others) && p->next - p->base < WINDOW_OPEN && (p->cut == 0 || MUTANT(WINDOW_HASTY)) && same;
 }
 
@@ -169,7 +173,7 @@ static void start_queued(struct window_set *s)
     LIST_FOR_EACH(l, after, &s->asking) {
         struct window_peer *p = LIST_ENTRY(l, struct window_peer, asks);
         bool any = false;
-        while (!list_empty(&p->queued) && may_go(p)) {
+        while (!list_empty(&p->queued) && may_go(p, LIST_ENTRY(p->queued.next, struct window_op, in))) {
             go(LIST_ENTRY(list_pop(&p->queued), struct window_op, in));
             any = true;
         }
@@ -234,7 +238,7 @@ void origin_start(struct window_op *op)
         end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
     } else if (own || reached) {
         start_here(op);
-    } else if (list_empty(&p->queued) && may_go(p)) {
+    } else if (list_empty(&p->queued) && may_go(p, op)) {
         go(op);
     } else {
         enqueue(op);

@@ -306,6 +306,12 @@ TEST(a_program_that_waits_for_a_slow_link_may_look_often) /* 14 million events i
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(the_last_word_of_a_window_goes_behind_what_it_gives_up) /* a request was made void at a member that had gone, and the window stayed */
+{
+    static const uint64_t seeds[] = {1795805177466};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 static uint64_t trace_of(struct cluster *cl, uint64_t seed)
 {
     struct options o;

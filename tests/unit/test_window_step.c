@@ -306,11 +306,34 @@ TEST(what_is_open_with_a_silent_member_ends_when_no_lane_holds_its_buffers)
     EXPECT(!window_acts(b->window) && !window_waits(b->window) && !window_done(b->window));
     call(b, &last, (struct window_call){.kind = WINDOW_CLOSE, .rank = OTHER});
     abandon(b);
-    EXPECT(!last.settled && last.under_way == 1); /* it is said when the other one is heard again */
+    EXPECT(!last.settled && last.under_way == 0); /* it goes behind what ends the put */
     b->window->peer[OTHER].silent = false;
     EXPECT(window_waits(b->window));
-    message_ended(b, said(b), false);
-    EXPECT(last.settled && window_waits(b->window)); /* for the put, and the other one's last word */
+    bench_free(b);
+}
+
+TEST(the_last_word_goes_behind_what_it_gives_up) /* or the target, which has gone with it, never hears what is made void: this window stayed */
+{
+    struct bench *b = bench_new();
+    struct window_op get, last;
+    char byte = 1;
+    call(b, &get, (struct window_call){.kind = WINDOW_GET, .rank = OTHER, .bytes = 1, .target = &byte, .limit = CLOCK_NEVER});
+    sends_all(b);
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = b->window});
+    abandon(b);
+    EXPECT(get.settled && !window_acts(b->window));
+    call(b, &last, (struct window_call){.kind = WINDOW_CLOSE, .rank = OTHER});
+    EXPECT(said(b) == NULL);
+    const struct session_outcome cancelled = {.result = RESULT_LOST, .cause = CAUSE_CANCEL, .culprit = 100 + SELF, .view = 7, .partner = 100 + OTHER};
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = &get.message[0], .outcome = &cancelled});
+    EXPECT(said(b) == NULL);
+    message_ended(b, &get.message[1], false);
+    struct window_message *voids = said(b);
+    EXPECT(voids == &get.message[0] && get.what.kind == WINDOW_VOID && said(b) == NULL);
+    message_ended(b, voids, false);
+    EXPECT(said(b) == &last.message[0] && last.under_way == 1);
+    message_ended(b, &last.message[0], false);
+    EXPECT(last.settled && b->window->calls == 0 && !window_done(b->window)); /* for the other one's last word */
     bench_free(b);
 }
 

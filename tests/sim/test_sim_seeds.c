@@ -312,6 +312,12 @@ TEST(the_last_word_of_a_window_goes_behind_what_it_gives_up) /* a request was ma
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(a_liar_gets_data_that_it_does_not_take) /* which it had asked for: its own connection breaks */
+{
+    static const uint64_t seeds[] = {1795805269696};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 static uint64_t trace_of(struct cluster *cl, uint64_t seed)
 {
     struct options o;

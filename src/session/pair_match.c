@@ -6,16 +6,25 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
+/* The name of a receive that waits in a line, without its number. */
+static struct op_name name_in(const struct session *s, const struct tag *box, const struct slot *c)
+{
+    return (struct op_name){.space = box->space, .tag = box->tag, .from = c->partner, .to = s->id};
+}
+
 bool pair_wait(struct session *s, uint32_t slot)
 {
     struct slot *c = &s->slots[slot];
     struct tag *box = heard_box(s, c->launch.space, c->launch.tag, true);
-    struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id};
-    struct tag *t = box != NULL && c->partner != 0 ? tag_make(s, &name) : NULL;
-    if (box == NULL || (c->partner != 0 && t == NULL)) {
+    if (box == NULL) {
         return false;
     }
-    if (t != NULL) {
+    if (c->partner != 0) {
+        struct op_name name = name_in(s, box, c);
+        struct tag *t = tag_make(s, &name);
+        if (t == NULL) {
+            return false;
+        }
         t->queued++;
     }
     c->next = NONE;
@@ -33,8 +42,10 @@ void pair_leave_line(struct session *s, struct tag *box, uint32_t slot)
     *(c->prev == NONE ? &box->waiting : &s->slots[c->prev].next) = c->next;
     *(c->next == NONE ? &box->waiting_last : &s->slots[c->next].prev) = c->prev;
     if (c->partner != 0) {
-        struct op_name name = {.space = box->space, .tag = box->tag, .from = c->partner, .to = s->id};
-        tag_of(s, &name)->queued--;
+        struct op_name name = name_in(s, box, c);
+        struct tag *t = tag_of(s, &name);
+        PCCL_ASSERT(t != NULL && t->queued > 0);
+        t->queued--;
     }
     c->next = c->prev = NONE;
     slot_wait(s, slot, false);
@@ -82,7 +93,7 @@ static struct tag *announced(struct session *s, const struct tag *box)
 struct tag *pair_next(struct session *s, struct tag *box, uint64_t *source)
 {
     const struct slot *c = &s->slots[box->waiting];
-    struct op_name name = {.space = box->space, .tag = box->tag, .from = c->partner, .to = s->id};
+    struct op_name name = name_in(s, box, c);
     struct tag *t = c->partner != 0 ? tag_of(s, &name) : NULL;
     if (c->partner == 0) {
         t = MUTANT(OWED_UNSEEN) ? NULL : owing(s, box);

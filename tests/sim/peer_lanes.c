@@ -488,13 +488,13 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
     room_buffer(cl, n);
     struct exec_event event = {.kind = EXEC_HEADER, .partner = partner, .frame = data.frame, .phase = data.phase, .bytes = d->rx_left};
     lanes_step(n, d->rx_slot, lane, &event, &out);
-    if (out.refused && lie_is_liar(n)) { /* it has asked for what it does not take */
-        channel_break(cl, d->channel);
-        return false;
-    }
     if (out.refused) {
-        cluster_fail(cl, "peer %u: frame %u phase %u of %u bytes of tag %llu from peer %u breaks the plan", n->index, data.frame,
-                     data.phase, d->rx_left, (unsigned long long)data.name.tag, cluster_node_of(cl, l->peer));
+        if (lie_is_liar(n)) { /* it has asked for what it does not take */
+            channel_break(cl, d->channel);
+        } else {
+            cluster_fail(cl, "peer %u: frame %u phase %u of %u bytes of tag %llu from peer %u breaks the plan", n->index, data.frame,
+                         data.phase, d->rx_left, (unsigned long long)data.name.tag, cluster_node_of(cl, l->peer));
+        }
         return false;
     }
     d->rx_at = out.dst;

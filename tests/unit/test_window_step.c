@@ -309,6 +309,10 @@ TEST(what_is_open_with_a_silent_member_ends_when_no_lane_holds_its_buffers)
     EXPECT(!last.settled && last.under_way == 0); /* it goes behind what ends the put */
     b->window->peer[OTHER].silent = false;
     EXPECT(window_waits(b->window));
+    message_ended(b, &put.message[0], false);
+    message_ended(b, &put.message[1], false);
+    message_ended(b, said(b), false);
+    EXPECT(last.settled && window_waits(b->window)); /* for the other one's last word */
     bench_free(b);
 }
 

@@ -151,7 +151,7 @@ __attribute__((noinline)) static void grow_stack(void)
     }
 }
 
-/* Its table has room for the largest world there may be: peer 1 may map nothing more. */
+/* Its table has room for the largest world there may be, 384 KiB: peer 1 may map less, but enough for what its links need. */
 static void split_without_memory(struct peer *self, const void *argument, struct reply *reply)
 {
     pcclPeerInfo_t own = {0};
@@ -159,7 +159,7 @@ static void split_without_memory(struct peer *self, const void *argument, struct
     pcclComm_t *child = NULL;
     (void)argument;
     grow_stack();
-    const struct rlimit before = tighten(self->index == 1, 0);
+    const struct rlimit before = tighten(self->index == 1, 256 << 10);
     reply->result = pcclSplitCommunicator(self->comm, 0, 0, NULL, &child);
     EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
     setrlimit(RLIMIT_AS, &before);
@@ -213,12 +213,14 @@ static void sync_without_memory(struct peer *self, const void *argument, struct 
     }
     EXPECT_EQ(info.error_class, pcclClassRejoin);
     EXPECT_EQ(info.cause, pcclCauseNoMemory);
-    EXPECT(strstr(info.text, "no memory to stage the shared state: free some memory, then connect again") != NULL);
+    EXPECT(strstr(info.text, "no memory to stage the shared state") != NULL); /* its age follows on a busy machine */
+    EXPECT(strstr(info.text, ": free some memory, then connect again") != NULL);
     EXPECT_EQ(pcclBarrier(self->comm, NULL), pcclMasterConnectionFailed);
     EXPECT_EQ(pcclGetLastErrorInfo(&next), pcclSuccess);
     EXPECT_EQ(next.error_class, pcclClassRejoin);
     EXPECT_EQ(next.cause, pcclCauseNoMemory);
-    EXPECT(strstr(next.text, "no memory to stage the shared state: free some memory, then connect again") != NULL);
+    EXPECT(strstr(next.text, "no memory to stage the shared state") != NULL);
+    EXPECT(strstr(next.text, ": free some memory, then connect again") != NULL);
 }
 
 TEST(a_member_that_leaves_for_lack_of_memory_is_told_to_connect_again) /* the class was Stop, then the cause Excluded */

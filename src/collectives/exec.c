@@ -295,6 +295,14 @@ static uint32_t starving(const struct exec *x, uint32_t partner)
     return PLAN_NOBODY;
 }
 
+/* Of this move, unless a later one waits to be told. */
+static void tell(struct exec *x, uint32_t partner, const struct exec_move *moved)
+{
+    struct exec_peer *p = &x->peers[partner];
+    p->tell = moved->at > p->tell.at ? *moved : p->tell;
+    exec_touch(x, partner);
+}
+
 static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out *out)
 {
     PCCL_ASSERT(e->partner < x->plan->partner_count || e->kind == EXEC_HEADER || e->kind >= EXEC_ROOM);
@@ -342,8 +350,12 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         break;
     case EXEC_TELL:
         for (uint32_t i = starving(x, 0); i != PLAN_NOBODY; i = starving(x, i + 1)) {
-            x->peers[i].tell = true;
-            exec_touch(x, i);
+            tell(x, i, &e->moved);
+        }
+        break;
+    case EXEC_MOVED:
+        for (uint32_t i = 0; i < x->plan->partner_count; i++) {
+            tell(x, i, &e->moved);
         }
         break;
     case EXEC_STOP:
@@ -391,17 +403,17 @@ bool exec_take_credit(struct exec *x, uint32_t partner, struct exec_credit *cred
 {
     struct exec_peer *p = &x->peers[partner];
     bool say = exec_has_credit(x, partner);
-    *credit = (struct exec_credit){p->untold, say ? ready_untold(x, p) : 0};
+    *credit = (struct exec_credit){p->untold, say ? ready_untold(x, p) : 0, p->tell};
     p->ready_told = credit->sums > 0 ? credit->sums : p->ready_told;
     p->untold = 0;
-    p->tell = false;
+    p->tell.at = 0;
     return say;
 }
 
 bool exec_has_credit(const struct exec *x, uint32_t partner)
 {
     const struct exec_peer *p = &x->peers[partner];
-    return !x->stopped && (p->untold > 0 || p->tell || ready_untold(x, p) > 0);
+    return !x->stopped && (p->untold > 0 || p->tell.at != 0 || ready_untold(x, p) > 0);
 }
 
 uint32_t exec_touched(struct exec *x)

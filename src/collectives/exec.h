@@ -75,7 +75,14 @@ enum exec_event_kind {
     EXEC_ROOM,    /* nobody's, like all below: the lane's room has grants again: serve starved senders */
     EXEC_WORK,    /* there is time for one of the copies that wait (exec.work) */
     EXEC_TELL,    /* this lane moves: whoever starves is to be told so */
+    EXEC_MOVED,   /* the operation moves here, or who it waits for has told that it does there: all are to be told so */
     EXEC_STOP,    /* let go of all buffers and slots; every later event is ignored */
+};
+
+/* The last move of an operation: here, or `far` ranks further on, of whom each waits for the next. */
+struct exec_move {
+    int64_t at;
+    uint16_t far;
 };
 
 struct exec_event {
@@ -87,6 +94,7 @@ struct exec_event {
     uint32_t phase;   /* HEADER: 0 contribution, 1 final */
     uint32_t bytes;   /* HEADER: payload length on the wire; LENT: of whole elements */
     const void *data; /* LENT */
+    struct exec_move moved; /* TELL, MOVED */
 };
 
 struct exec_out {
@@ -177,9 +185,11 @@ void exec_init(struct exec *x, const struct exec_config *config, void *arena);
 
 void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *out);
 
-/* What a CREDIT frame tells: grants, which may be none, and sums that are ready for it (see EXEC_CREDIT). */
+/* What a CREDIT frame tells: grants, which may be none, sums that are ready for it (see EXEC_CREDIT), and the last move of the
+ * operation (at 0: nothing is told of it). */
 struct exec_credit {
     uint32_t frames, sums;
+    struct exec_move moved;
 };
 
 /* Whether one is to be sent to that partner, and what waits to be told in it; reading takes it. */

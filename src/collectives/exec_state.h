@@ -28,6 +28,7 @@ struct exec_peer {
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
     /* In. */
     uint32_t in_frame, in_phase, in_bytes, in_slot; /* with `receiving`; in_slot: EXEC_NONE if not staged */
+    struct exec_move tell;         /* it is to be told of this one; at 0: of none */
     uint32_t in_folded;            /* bytes of it that were lent */
     unsigned char *in_buffer;      /* quantised: the final frame in hand, of the pool */
     uint32_t expected;             /* contributions it will send in all */
@@ -44,7 +45,6 @@ struct exec_peer {
     bool in_lend;   /* ... and may be lent: nothing else comes before it */
     bool starved;
     bool starved_next; /* ... for a frame that would be folded on arrival: half B may serve it */
-    bool tell;      /* while it starves: that we move nevertheless */
     bool touched;   /* in exec.touched */
     bool in_place;  /* its contributions arrive in `out` */
 };

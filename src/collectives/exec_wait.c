@@ -3,7 +3,10 @@
 #include "collectives/exec_wait.h"
 
 #include "collectives/exec_state.h"
+#include "core/clock.h"
 #include "core/mutant.h"
+
+enum { TELL_MOST = 16 /* times in a stall time */ };
 
 /* A partner that has not yet taken what this rank sends. */
 static uint32_t unsent_to(const struct exec *x, bool final_only)
@@ -79,7 +82,13 @@ void exec_edge_note(uint64_t *least, uint64_t launch)
 
 void exec_watch_start(struct exec_watch *w, int64_t now)
 {
-    *w = (struct exec_watch){.moved_at = now, .looked_at = now};
+    *w = (struct exec_watch){.looked_at = now, .moved.at = now, .told_at = now};
+}
+
+void exec_watch_again(struct exec_watch *w, int64_t now)
+{
+    w->moved = (struct exec_move){now, 0};
+    w->looked_at = now;
 }
 
 static bool moves(const struct exec_watch *w, const struct exec_wait *wait, const struct exec_look *look)
@@ -108,12 +117,41 @@ bool exec_watch_stalled(struct exec_watch *w, const struct exec_wait *wait, cons
     w->own_bytes = look->own_bytes;
     w->lane_bytes = look->lane_bytes;
     if (slept || moved) {
-        w->moved_at = look->now;
+        w->moved = (struct exec_move){look->now, 0};
         return false;
     }
-    if (look->now - w->moved_at < look->stall_ns) {
+    int64_t since = w->reported_at > w->moved.at ? w->reported_at : w->moved.at;
+    if (look->now - since < look->stall_ns) {
         return false;
     }
-    w->moved_at = look->now;
+    w->reported_at = look->now;
     return true;
+}
+
+void exec_watch_heard(struct exec_watch *w, const struct exec_wait *wait, uint32_t world, uint32_t partner, const struct exec_move *move)
+{
+    bool round = move->far + 2u > world && !MUTANT(MOVES_ROUND);
+    if (wait->partner == partner && move->at > w->moved.at && !round && !MUTANT(MOVES_UNHEARD)) {
+        w->moved = (struct exec_move){move->at, (uint16_t)(move->far + 1)};
+    }
+}
+
+bool exec_watch_tells(struct exec_watch *w, int64_t stall_ns)
+{
+    if (w->moved.at - w->told_at < stall_ns / TELL_MOST) {
+        return false;
+    }
+    w->told_at = w->moved.at;
+    return true;
+}
+
+uint32_t exec_move_ms(int64_t at, int64_t now)
+{
+    int64_t ms = (now - at) / CLOCK_MS;
+    return ms < UINT32_MAX - 1 ? (uint32_t)(ms + 1) : UINT32_MAX;
+}
+
+int64_t exec_move_at(uint32_t ms, int64_t now)
+{
+    return now - ((int64_t)ms - 1) * CLOCK_MS;
 }

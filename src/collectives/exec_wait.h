@@ -4,8 +4,12 @@
  * progress of one: its own bytes, from anybody; from the rank it waits for also bytes of operations that this rank has launched before it
  * (launches are numbered, READY tells); from a rank that has to take frames also grants for such operations, and bytes of those launched
  * here before.  Bytes of later ones do not count, else a peer that never serves one operation would never be found, unless it is us who
- * have no room for this one: then whatever comes into the lane counts.  A rank that waits for our room is told that we move by
- * a grant of no frames (EXEC_TELL), since it cannot see that.
+ * have no room for this one: then whatever comes into the lane counts.
+ *
+ * A rank sees its own connections only.  It cannot see that the one it waits for waits in turn, for frames that stand in a queue, or
+ * for our room.  So a rank whose operation moves tells its partners when it last did (EXEC_MOVED, EXEC_TELL), in a CREDIT that may
+ * grant nothing.  A rank takes this move of the one it waits for as its own, and passes it on as one that is a rank further away.  No
+ * chain of waits is longer than the world, so one from further away has gone round a circle of ranks, and counts for nothing.
  *
  * Invariant: nothing here asks for bytes that the sender may not send, or that stand behind others which move.
  * SPDX-License-Identifier: MIT */
@@ -48,11 +52,24 @@ struct exec_look {
 
 struct exec_watch {
     uint64_t own_bytes, lane_bytes; /* at the last look */
-    int64_t moved_at, looked_at;
+    int64_t looked_at;
+    struct exec_move moved;
+    int64_t told_at;     /* the last move that partners were told of */
+    int64_t reported_at; /* that it stands still */
 };
 
 void exec_watch_start(struct exec_watch *w, int64_t now);
+/* Its operation may move from now on: before, it waited for a program. */
+void exec_watch_again(struct exec_watch *w, int64_t now);
 /* Looks, several times in a stall time; true: no progress for a stall time (told once in each). */
 bool exec_watch_stalled(struct exec_watch *w, const struct exec_wait *wait, const struct exec_look *look);
+/* A partner has told of this move, in a world of so many. */
+void exec_watch_heard(struct exec_watch *w, const struct exec_wait *wait, uint32_t world, uint32_t partner, const struct exec_move *move);
+/* After each of these.  True: the partners are to be told of the last move; it counts as told. */
+bool exec_watch_tells(struct exec_watch *w, int64_t stall_ns);
+
+/* The time of a move as CREDIT tells it, and back. */
+uint32_t exec_move_ms(int64_t at, int64_t now);
+int64_t exec_move_at(uint32_t ms, int64_t now);
 
 #endif

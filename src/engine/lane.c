@@ -219,9 +219,10 @@ static void lane_look(struct lane *lane, struct lane_exec *e, int64_t now)
     if (exec_watch_stalled(&e->watch, &wait, &look) && other && !e->x.done) {
         lane->calls->stalled(op, op->plan.made->ids[wait.partner]);
     }
+    lane_tell(lane, e);
     if (e->x.starved && lane_moves) {
         struct exec_out out;
-        lane_step(lane, e, &(struct exec_event){.kind = EXEC_TELL}, &out);
+        lane_step(lane, e, &(struct exec_event){.kind = EXEC_TELL, .moved = {now, 0}}, &out);
     }
 }
 

@@ -260,6 +260,8 @@ void lane_exec_start(struct lane *lane, struct comm_op *op);
 /* Takes an executor out and tells its operation. */
 void lane_exec_end(struct lane *lane, struct lane_exec *e);
 void lane_exec_ready(struct lane *lane, struct lane_exec *e, struct stream *s, const struct lane_order *o);
+/* After what may have moved it: tells its partners when it last did, if that is news. */
+void lane_tell(struct lane *lane, struct lane_exec *e);
 struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name);
 /* Makes sure that a frame of it finds a buffer; false: no memory, its operation is given up. */
 bool lane_exec_buffer(struct lane *lane, struct lane_exec *e);

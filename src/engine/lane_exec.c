@@ -205,11 +205,20 @@ void lane_exec_ready(struct lane *lane, struct lane_exec *e, struct stream *s, c
 {
     struct exec_out out;
     e->partner[o->partner].launch = o->launch;
-    exec_watch_start(&e->watch, clock_now_ns()); /* before, it waited for a program */
+    exec_watch_again(&e->watch, clock_now_ns());
     if (s != NULL) {
         lane_bind(e, o->partner, s);
     }
     lane_step(lane, e, &(struct exec_event){.kind = EXEC_READY, .partner = o->partner, .credit = o->credit}, &out);
+    lane_tell(lane, e);
+}
+
+void lane_tell(struct lane *lane, struct lane_exec *e)
+{
+    struct exec_out out;
+    if (exec_watch_tells(&e->watch, e->op->run.stall_ns)) {
+        lane_step(lane, e, &(struct exec_event){.kind = EXEC_MOVED, .moved = e->watch.moved}, &out);
+    }
 }
 
 bool lane_exec_buffer(struct lane *lane, struct lane_exec *e)

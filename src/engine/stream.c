@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "net/conn.h"
+#include "core/clock.h"
 #include "engine/comm.h"
 #include "engine/link.h"
 
@@ -145,6 +146,17 @@ void stream_close(struct stream *s)
 
 /* ---- Receiving ------------------------------------------------------------------------------------------------------------ */
 
+/* The operation has moved at the other end. */
+static void stream_moved(struct stream *s, struct lane_exec *e, uint32_t partner, const struct msg_credit *m)
+{
+    if (m->moved_ms > 0) {
+        struct exec_move move = {exec_move_at(m->moved_ms, clock_now_ns()), m->moved_far};
+        struct exec_wait wait = exec_waits_for(&e->x);
+        exec_watch_heard(&e->watch, &wait, e->op->plan.made->asked.world, partner, &move);
+        lane_tell(s->lane, e);
+    }
+}
+
 static bool stream_credit(struct stream *s, const struct frame_header *h, struct reader *r)
 {
     struct msg_credit m;
@@ -158,8 +170,11 @@ static bool stream_credit(struct stream *s, const struct frame_header *h, struct
         uint32_t partner = plan_made_partner(e->op->plan.made, s->peer);
         struct exec_event event = {.kind = EXEC_CREDIT, .partner = partner, .credit = m.frames, .sums = m.ready};
         if (partner != PLAN_NOBODY && lane_bind(e, partner, s)) {
-            exec_edge_note(&s->edge.granted, e->partner[partner].launch);
+            if (m.frames > 0) {
+                exec_edge_note(&s->edge.granted, e->partner[partner].launch);
+            }
             lane_step(s->lane, e, &event, &out);
+            stream_moved(s, e, partner, &m);
         }
     }
     return true;
@@ -407,7 +422,8 @@ static void stream_credits(struct stream *s)
         const struct comm_op *op = p->exec->op;
         struct exec_credit credit;
         if (exec_take_credit(&p->exec->x, (uint32_t)(p - p->exec->partner), &credit)) {
-            struct msg_credit m = {.name = op->run.name, .frames = credit.frames, .ready = credit.sums};
+            struct msg_credit m = {.name = op->run.name, .frames = credit.frames, .ready = credit.sums, .moved_far = credit.moved.far};
+            m.moved_ms = credit.moved.at != 0 ? exec_move_ms(credit.moved.at, clock_now_ns()) : 0;
             struct writer w;
             stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, op->run.view);
             writer_init(&w, s->head + s->head_used, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES);

@@ -127,13 +127,16 @@ struct msg_data {
     uint8_t phase;
 };
 enum { P2P_DATA_PREFIX = 18 }; /* encoded size of msg_data */
-/* CREDIT: the room there is for contributions of the one that reads this, and what the one that wrote it has ready without room. */
+/* CREDIT: the room there is for contributions of the one that reads this, and what the one that wrote it has ready without room; and
+ * when the operation last moved there. */
 struct msg_credit {
     struct op_name name;
-    uint32_t frames; /* more */
-    uint32_t ready;  /* in all, with those sent; 0: nothing is said of it */
+    uint32_t frames;    /* more */
+    uint32_t ready;     /* in all, with those sent; 0: nothing is said of it */
+    uint32_t moved_ms;  /* so long ago, and 1 more; 0: nothing is said of it */
+    uint16_t moved_far; /* it moved so many members further on, of whom each waits for the next; 0: where this was written */
 };
-enum { P2P_CREDIT_BYTES = 21 };
+enum { P2P_CREDIT_BYTES = 27 };
 
 /* Sync connections; `number` and `round` name the vote and its election (msg_elected). */
 struct msg_manifest_want {

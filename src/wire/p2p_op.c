@@ -189,6 +189,8 @@ void put_credit(struct writer *w, const struct msg_credit *m)
     parts_put_link_name(w, &m->name);
     put_u32(w, m->frames);
     put_u32(w, m->ready);
+    put_u32(w, m->moved_ms);
+    put_u16(w, m->moved_far);
 }
 
 bool get_credit(struct reader *r, struct msg_credit *m)
@@ -196,6 +198,8 @@ bool get_credit(struct reader *r, struct msg_credit *m)
     (void)parts_get_link_name(r, &m->name);
     m->frames = get_u32(r);
     m->ready = get_u32(r);
+    m->moved_ms = get_u32(r);
+    m->moved_far = get_u16(r);
     return reader_done(r);
 }
 

@@ -10,8 +10,8 @@
 
 #include "core/bitset.h"
 #include "peer_room.h"
+#include "peer_watch.h"
 #include "program.h"
-#include "sim_cluster.h"
 
 enum { LANES_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX, LANES_NO_SLOT = 0xFFFFFFFF };
 
@@ -213,9 +213,9 @@ void lanes_ready(struct cluster *cl, struct node *n, const struct action *a)
         r->launch[partner] = a->order;
     }
     for (uint32_t lane = 0; partner != PLAN_NOBODY && !r->idle && lane < r->op.lanes; lane++) {
-        exec_watch_start(&r->watch[lane], cl->now);
         lanes_step(n, a->slot, lane, &(struct exec_event){.kind = EXEC_READY, .partner = partner, .credit = (uint32_t)a->value},
                   &(struct exec_out){0});
+        watch_again(cl, n, a->slot, lane);
     }
     if (!r->idle) {
         lanes_look(cl, n, a->slot);
@@ -318,7 +318,7 @@ static void lanes_head(struct data_connection *d, const struct run *r, uint8_t t
     d->busy = true;
 }
 
-static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_t lane, struct link *l)
+static bool lanes_next_credit(const struct cluster *cl, struct node *n, struct data_connection *d, uint32_t lane, struct link *l)
 {
     for (uint32_t i = 0; (i = bitset_next(n->at_work, n->config.max_ops, i)) < n->config.max_ops; i++) {
         struct run *r = &n->run[i];
@@ -330,7 +330,9 @@ static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_
         if (partner != PLAN_NOBODY && r->launch[partner] != 0 && lanes_bound(r, partner, l) && exec_take_credit(&r->exec[lane], partner, &credit)) {
             struct writer writer;
             writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
-            put_credit(&writer, &(struct msg_credit){.name = r->op.name, .frames = credit.frames, .ready = credit.sums});
+            struct msg_credit m = {.name = r->op.name, .frames = credit.frames, .ready = credit.sums, .moved_far = credit.moved.far};
+            m.moved_ms = credit.moved.at != 0 ? exec_move_ms(credit.moved.at, cl->now) : 0;
+            put_credit(&writer, &m);
             lanes_bind(r, partner, l);
             lanes_head(d, r, FRAME_CREDIT, lane, (uint32_t)writer.used);
             d->head_bytes = FRAME_HEADER_BYTES + (uint32_t)writer.used;
@@ -435,7 +437,7 @@ void lanes_pump(struct cluster *cl, struct node *n)
                 if ((l->offers >> lane & 1) == 0 || !d->up || !channel_valid(cl, d->channel, d->generation)) {
                     continue;
                 }
-                if (d->busy || lanes_next_credit(n, d, lane, l) || lanes_next_data(cl, n, d, lane, l)) {
+                if (d->busy || lanes_next_credit(cl, n, d, lane, l) || lanes_next_data(cl, n, d, lane, l)) {
                     moved = lanes_write(cl, n, d, lane) || moved;
                 } else {
                     l->offers &= (uint8_t)~(1u << lane);
@@ -503,8 +505,8 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
     return true;
 }
 
-static void lanes_credit(struct node *n, struct link *l, struct data_connection *d, uint32_t lane, const struct frame_header *header,
-                         const unsigned char *payload)
+static void lanes_credit(struct cluster *cl, struct node *n, struct link *l, struct data_connection *d, uint32_t lane,
+                         const struct frame_header *header, const unsigned char *payload)
 {
     struct reader reader;
     struct msg_credit credit;
@@ -516,9 +518,12 @@ static void lanes_credit(struct node *n, struct link *l, struct data_connection 
     struct run *r = lanes_find(n, header->view, credit.name, n->id, l->peer, lane, &slot);
     uint32_t partner = r == NULL ? PLAN_NOBODY : lanes_partner(r, l);
     if (partner != PLAN_NOBODY && lanes_bind(r, partner, l)) {
-        exec_edge_note(&d->edge.granted, r->launch[partner]);
+        if (credit.frames > 0) {
+            exec_edge_note(&d->edge.granted, r->launch[partner]);
+        }
         struct exec_event event = {.kind = EXEC_CREDIT, .partner = partner, .credit = credit.frames, .sums = credit.ready};
         lanes_step(n, slot, lane, &event, &(struct exec_out){0});
+        watch_heard(cl, n, slot, lane, partner, &credit);
     }
 }
 
@@ -581,7 +586,7 @@ void lanes_readable(struct cluster *cl, struct node *n, uint32_t channel, int en
             break;
         }
         if (header.type == FRAME_CREDIT) {
-            lanes_credit(n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES);
+            lanes_credit(cl, n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES);
         } else if (!lanes_begin(cl, n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES)) {
             break;
         }

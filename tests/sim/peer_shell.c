@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/bitset.h"
+#include "peer_watch.h"
 #include "reset_fault.h"
 #include "sim_window.h"
 #include "tests/whole_frame.h"

@@ -2,8 +2,9 @@
  *
  * Invariant: what connections have moved is forgotten only when every operation has been looked at.
  * SPDX-License-Identifier: MIT */
+#include "peer_watch.h"
+
 #include "core/bitset.h"
-#include "sim_cluster.h"
 
 enum { WATCH_LOOKS = 4 };
 
@@ -13,6 +14,32 @@ void watch_start(struct cluster *cl, struct node *n)
         n->watching = true;
         cluster_post(cl, cl->opt.stall_ns / WATCH_LOOKS, EVENT_PROGRESS, n->index, 0, 0, 0);
     }
+}
+
+static void watch_tell(struct cluster *cl, struct node *n, uint32_t slot, uint32_t lane)
+{
+    struct exec_watch *watch = &n->run[slot].watch[lane];
+    if (exec_watch_tells(watch, cl->opt.stall_ns)) {
+        exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_MOVED, .moved = watch->moved}, &(struct exec_out){0});
+        bitset_add(n->stepped, slot);
+    }
+}
+
+void watch_heard(struct cluster *cl, struct node *n, uint32_t slot, uint32_t lane, uint32_t partner, const struct msg_credit *m)
+{
+    struct run *r = &n->run[slot];
+    if (m->moved_ms > 0) {
+        struct exec_move move = {exec_move_at(m->moved_ms, cl->now), m->moved_far};
+        struct exec_wait wait = exec_waits_for(&r->exec[lane]);
+        exec_watch_heard(&r->watch[lane], &wait, r->op.plan.world, partner, &move);
+        watch_tell(cl, n, slot, lane);
+    }
+}
+
+void watch_again(struct cluster *cl, struct node *n, uint32_t slot, uint32_t lane)
+{
+    exec_watch_again(&n->run[slot].watch[lane], cl->now);
+    watch_tell(cl, n, slot, lane);
 }
 
 static void watch_lane(struct cluster *cl, struct node *n, uint32_t slot, uint32_t lane)
@@ -29,8 +56,9 @@ static void watch_lane(struct cluster *cl, struct node *n, uint32_t slot, uint32
         look.theirs = r->launch[wait.partner];
     }
     bool stalled = exec_watch_stalled(&r->watch[lane], &wait, &look);
+    watch_tell(cl, n, slot, lane);
     if (x->starved && lane_moves) {
-        exec_step(x, &(struct exec_event){.kind = EXEC_TELL}, &(struct exec_out){0});
+        exec_step(x, &(struct exec_event){.kind = EXEC_TELL, .moved = {cl->now, 0}}, &(struct exec_out){0});
         bitset_add(n->stepped, slot);
     }
     if (stalled && other && !x->done && !r->stopping) {

@@ -559,10 +559,6 @@ int64_t slow_ns(uint32_t rate, uint32_t size);
 void slow_set(struct cluster *cl, const struct fault *f, bool on);
 void slow_end(struct cluster *cl); /* all links are as fast as the run's */
 
-/* peer_watch.c */
-void watch_start(struct cluster *cl, struct node *n);
-void watch_look(struct cluster *cl, struct node *n);
-
 /* program.c */
 struct program *program_new(struct cluster *cl, struct node *n);
 void program_free(struct node *n);

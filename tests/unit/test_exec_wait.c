@@ -2,10 +2,18 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_wait.h"
 
+#include "core/clock.h"
 #include "core/mutant.h"
 #include "tests/testing.h"
 
 enum { STALL = 1000, NONE = 0 };
+
+static void start_mutant(void)
+{
+#ifdef PCCL_MUTANTS
+    mutant_active = getenv("PCCL_MUTANT") == NULL ? MUTANT_NONE : mutant_find(getenv("PCCL_MUTANT"));
+#endif
+}
 
 /* Whether an operation that its peer has launched as the 5th, and this one as the 7th, is found to stand still when for a stall time
  * nothing but this has moved (0: not at all). */
@@ -14,9 +22,7 @@ static bool still(enum exec_wait_kind kind, uint64_t received, uint64_t granted,
     struct exec_watch w;
     struct exec_wait wait = {kind, 1};
     bool stalled = false;
-#ifdef PCCL_MUTANTS
-    mutant_active = getenv("PCCL_MUTANT") == NULL ? MUTANT_NONE : mutant_find(getenv("PCCL_MUTANT"));
-#endif
+    start_mutant();
     exec_watch_start(&w, 0);
     for (int64_t now = STALL / 4; now <= 2 * STALL; now += STALL / 4) {
         struct exec_edge edge;
@@ -76,6 +82,99 @@ TEST(a_process_that_stood_still_itself_blames_nobody)
     EXPECT(!exec_watch_stalled(&w, &wait, &(struct exec_look){.now = 11 * STALL + STALL / 2, .stall_ns = STALL})); /* once */
 }
 
+enum { CHAIN = 6, DELAY = 20, LOOK = STALL / 4 }; /* in ms, as all times of a chain */
+
+/* Rank k of a chain waits for rank k + 1, the last for nobody until `moves_until`, then for rank `last_for`.  Ranks look in turn, several times
+ * in a stall time, and a tell takes DELAY.  The first time at which a rank reports a standstill; 0: none until `end`. */
+static int64_t chain_stalls(int64_t moves_until, uint32_t last_for, int64_t end)
+{
+    struct exec_watch w[CHAIN];
+    struct {
+        int64_t at;
+        uint32_t ms;
+        uint16_t far;
+    } tell[CHAIN] = {0}; /* of rank k, on its way */
+    start_mutant();
+    for (uint32_t k = 0; k < CHAIN; k++) {
+        exec_watch_start(&w[k], 0);
+    }
+    for (int64_t now = 1; now < end; now++) {
+        for (uint32_t k = 0; k < CHAIN; k++) {
+            uint32_t of = k + 1 < CHAIN ? k + 1 : last_for;
+            bool moves = k + 1 == CHAIN && now < moves_until;
+            struct exec_wait wait = moves ? (struct exec_wait){EXEC_WAIT_NOBODY, PLAN_NOBODY} : (struct exec_wait){EXEC_WAIT_DATA, of};
+            struct exec_look look = {.now = now * CLOCK_MS, .stall_ns = STALL * CLOCK_MS, .theirs = 5, .own = 7};
+            if (now % LOOK == k * LOOK / CHAIN && exec_watch_stalled(&w[k], &wait, &look)) {
+                return now;
+            }
+            if (of < CHAIN && tell[of].at == now) {
+                struct exec_move move = {exec_move_at(tell[of].ms, now * CLOCK_MS), tell[of].far};
+                exec_watch_heard(&w[k], &wait, CHAIN, of, &move);
+            }
+            if (exec_watch_tells(&w[k], STALL * CLOCK_MS)) {
+                tell[k].at = now + DELAY;
+                tell[k].ms = exec_move_ms(w[k].moved.at, now * CLOCK_MS);
+                tell[k].far = w[k].moved.far;
+            }
+        }
+    }
+    return 0;
+}
+
+TEST(whoever_waits_for_one_that_moves_sees_no_standstill_however_long_the_chain)
+{
+    EXPECT_EQ(chain_stalls(INT64_MAX, PLAN_NOBODY, 100 * STALL), 0);
+}
+
+TEST(a_chain_whose_end_stops_is_found_as_soon_as_that_end)
+{
+    int64_t found = chain_stalls(20 * STALL, PLAN_NOBODY, 100 * STALL);
+    EXPECT(found > 20 * STALL && found < 22 * STALL);
+}
+
+TEST(a_move_that_has_gone_round_a_circle_of_waits_counts_for_nothing) /* each rank would wait for ever for what it hears of itself */
+{
+    int64_t found = chain_stalls(20 * STALL, 0, 100 * STALL);
+    EXPECT(found > 20 * STALL && found < 22 * STALL);
+}
+
+TEST(a_move_of_a_rank_that_is_not_waited_for_counts_for_nothing)
+{
+    struct exec_watch w;
+    struct exec_wait wait = {EXEC_WAIT_DATA, 1};
+    exec_watch_start(&w, 1);
+    exec_watch_heard(&w, &wait, 3, 2, &(struct exec_move){STALL / 2, 0});
+    EXPECT_EQ(w.moved.at, 1);
+    exec_watch_heard(&w, &wait, 3, 1, &(struct exec_move){STALL / 2, 1});
+    EXPECT(w.moved.at == STALL / 2 && w.moved.far == 2);
+    exec_watch_heard(&w, &wait, 3, 1, &(struct exec_move){STALL / 4, 0}); /* older news */
+    EXPECT(w.moved.at == STALL / 2 && w.moved.far == 2);
+    exec_watch_heard(&w, &wait, 3, 1, &(struct exec_move){STALL, 2}); /* further away than three ranks can be */
+    EXPECT_EQ(w.moved.at, STALL / 2);
+    exec_watch_heard(&w, &wait, 16384, 1, &(struct exec_move){STALL, UINT16_MAX});
+    EXPECT_EQ(w.moved.at, STALL / 2);
+}
+
+TEST(a_standstill_that_was_reported_is_no_move)
+{
+    struct exec_watch w;
+    struct exec_wait wait = {EXEC_WAIT_DATA, 1};
+    exec_watch_start(&w, 1);
+    for (int64_t now = LOOK; now <= 2 * STALL; now += LOOK) {
+        (void)exec_watch_stalled(&w, &wait, &(struct exec_look){.now = now, .stall_ns = STALL});
+    }
+    EXPECT(w.reported_at > 0 && !exec_watch_tells(&w, STALL));
+}
+
+TEST(the_time_of_a_move_travels_as_its_age)
+{
+    const int64_t now = 1000 * CLOCK_S, minute = 60 * CLOCK_S;
+    EXPECT_EQ(exec_move_ms(now, now), 1);
+    EXPECT_EQ(exec_move_at(1, now), now);
+    EXPECT_EQ(exec_move_at(exec_move_ms(now - minute, now), now), now - minute);
+    EXPECT_EQ(exec_move_ms(1, INT64_C(1) << 62), UINT32_MAX); /* as long as can be told */
+}
+
 /* Rank 1 of 3, direct, i32: two frames of its own shard, contributions of ranks 0 (in place) and 2 (staged), its partners 0 and 1. */
 TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
 {
@@ -104,9 +203,15 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .partner = 0}, &done);
     exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .partner = 1}, &done);
     EXPECT(x.starved && !exec_take_credit(&x, 1, &credit));
-    exec_step(&x, &(struct exec_event){.kind = EXEC_TELL}, &done);
-    EXPECT(exec_take_credit(&x, 1, &credit) && credit.frames == 0);
+    exec_step(&x, &(struct exec_event){.kind = EXEC_TELL, .moved.at = 7}, &done);
+    EXPECT(exec_take_credit(&x, 1, &credit) && credit.frames == 0 && credit.moved.at == 7);
     EXPECT(!exec_take_credit(&x, 1, &credit)); /* once */
     EXPECT(!exec_take_credit(&x, 0, &credit));
+    exec_step(&x, &(struct exec_event){.kind = EXEC_MOVED, .moved = {9, 3}}, &done);
+    exec_step(&x, &(struct exec_event){.kind = EXEC_TELL, .moved.at = 8}, &done); /* older news */
+    for (uint32_t partner = 0; partner < 2; partner++) {
+        EXPECT(exec_take_credit(&x, partner, &credit) && credit.frames == 0 && credit.moved.at == 9 && credit.moved.far == 3);
+        EXPECT(!exec_has_credit(&x, partner));
+    }
     free(arena);
 }

@@ -236,6 +236,8 @@ static void credit_fill(void *at, struct rng *rng)
     wire_rnd_name(rng, &m->name);
     m->frames = (uint32_t)rng_next(rng);
     m->ready = (uint32_t)rng_next(rng);
+    m->moved_ms = (uint32_t)rng_next(rng);
+    m->moved_far = (uint16_t)rng_next(rng);
 }
 WIRE_PLAIN(credit)
 

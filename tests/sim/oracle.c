@@ -1,6 +1,6 @@
 /* oracle.c - what must hold, checked as it happens.
  *
- * One idea: programs are aligned, so a call has one name in the whole group; the first return under a name is remembered and
+ * One idea: programs are aligned, so a call has one name in a life of its group; the first return under a name is remembered and
  * every other one is compared with it, whoever made it: crashed, excluded and late ones count too (G1).  Views are read
  * from the master after each of its steps.
  * Invariant: nothing here is told to the machines.
@@ -101,6 +101,18 @@ static bool view_has(const struct view_record *v, uint64_t id)
     return false;
 }
 
+/* Nobody comes back under its id, so who is of one life never shares a view with who is of another, and they are promised nothing about
+ * each other: a member that the master has forgotten may begin, alone, the step that the newcomers after it begin, too. */
+static uint64_t life_of(const struct view_record *v, const struct view_record *before)
+{
+    for (uint32_t i = 0; before != NULL && i < before->members; i++) {
+        if (view_has(v, before->ids[i])) {
+            return before->life;
+        }
+    }
+    return before == NULL ? 1 : before->life + 1;
+}
+
 /* As in node.group: worlds have groups of the same labels. */
 static uint32_t group_key(const struct master_group_view *g)
 {
@@ -127,6 +139,7 @@ static void oracle_new_view(struct cluster *cl, const struct master_group_view *
         cluster_fail(cl, "view of group %u went back from %llx to %llx", group_key(g), (unsigned long long)before->view,
                      (unsigned long long)g->view);
     }
+    v->life = life_of(v, before);
     for (uint32_t i = 0; before != NULL && i < before->members; i++) {
         if (!view_has(v, before->ids[i])) {
             oracle_id(cl, before->ids[i])->excluded = true;
@@ -216,7 +229,9 @@ void oracle_node(struct cluster *cl, struct node *n)
         if (v == NULL || !view_has(v, info.id) || v->members != info.world) {
             cluster_fail(cl, "peer %u installed view %llx, which the master did not publish so", n->index,
                          (unsigned long long)info.view);
+            return;
         }
+        n->life = v->life;
     }
 }
 

@@ -160,10 +160,11 @@ void program_input(const struct cluster *cl, uint32_t node, uint64_t key, const 
     }
 }
 
-/* Something of this step, the same for all members of the group under one master: a view of a dead one may live beside the next. */
+/* Something of this step, the same for all who may share a view: a forgotten member, also of a dead master, may live beside the group's
+ * next life. */
 uint64_t program_name(const struct node *n, uint64_t what)
 {
-    uint64_t group = (n->id >> 32) << 32 | n->group;
+    uint64_t group = n->life << 32 | n->group;
     uint64_t name = mix64(mix64(mix64(77, group), n->program->step), what);
     return n->program->inside == 0 ? name : mix64(name, n->program->inside);
 }

@@ -254,7 +254,7 @@ struct node {
     bool stepping, in_timers, watching;
     uint64_t lane_bytes[CLUSTER_LANES]; /* payload received */
     uint64_t id;                  /* last one seen */
-    uint64_t view, view_before;   /* installed, and the one before */
+    uint64_t view, view_before, life; /* installed, the one before; the life of the group that it is of */
     uint64_t ready_view;          /* the last one in which an operation used data connections */
     uint32_t master_channel, master_generation;
     bool master_up;
@@ -320,7 +320,7 @@ struct master_shell {
 struct view_record {
     uint64_t run;
     uint32_t group;
-    uint64_t view;
+    uint64_t view, life;      /* life: of the group, from 1; a view with nobody of the one before begins another */
     uint32_t members;
     uint64_t ids[CLUSTER_NODES];
 };
@@ -367,7 +367,7 @@ struct oracle {
     uint32_t outcome_count, outcome_capacity;   /* capacity is a power of two */
     uint64_t revision[CLUSTER_GROUPS];
     uint64_t group_view[CLUSTER_GROUPS];
-    uint64_t steps[CLUSTER_GROUPS];           /* highest step of each group: the next one is new, also when a group starts again */
+    uint64_t steps[CLUSTER_GROUPS];           /* highest step that anybody of each group has begun: newcomers go on behind it */
 };
 
 struct stats {

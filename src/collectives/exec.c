@@ -354,9 +354,7 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         }
         break;
     case EXEC_MOVED:
-        for (uint32_t i = 0; i < x->plan->partner_count; i++) {
-            tell(x, i, &e->moved);
-        }
+        tell(x, e->partner, &e->moved);
         break;
     case EXEC_STOP:
         exec_stop(x);

@@ -72,10 +72,10 @@ enum exec_event_kind {
     EXEC_ARRIVED, /* all bytes of the frame announced last by partner are at out.dst, or were lent */
     EXEC_PULL,    /* partner's connection can take a frame: out.data is the next one, null if none */
     EXEC_SENT,    /* the frame pulled last for partner has left */
+    EXEC_MOVED,   /* partner is to be told of the operation's last move */
     EXEC_ROOM,    /* nobody's, like all below: the lane's room has grants again: serve starved senders */
     EXEC_WORK,    /* there is time for one of the copies that wait (exec.work) */
     EXEC_TELL,    /* this lane moves: whoever starves is to be told so */
-    EXEC_MOVED,   /* the operation moves here, or who it waits for has told that it does there: all are to be told so */
     EXEC_STOP,    /* let go of all buffers and slots; every later event is ignored */
 };
 

@@ -80,6 +80,11 @@ void exec_edge_note(uint64_t *least, uint64_t launch)
     *least = launch < *least ? launch : *least;
 }
 
+bool exec_edge_shows(const struct exec_edge *edge, uint64_t theirs, uint64_t own)
+{
+    return edge->sent <= own || edge->received <= theirs;
+}
+
 void exec_watch_start(struct exec_watch *w, int64_t now)
 {
     *w = (struct exec_watch){.looked_at = now, .moved.at = now, .told_at = now};

@@ -41,6 +41,8 @@ struct exec_edge {
 
 void exec_edge_clear(struct exec_edge *edge);
 void exec_edge_note(uint64_t *least, uint64_t launch);
+/* Whether the peer has seen by itself that an operation gets on, the one of that number there, and of that number here. */
+bool exec_edge_shows(const struct exec_edge *edge, uint64_t theirs, uint64_t own);
 
 struct exec_look {
     int64_t now, stall_ns;
@@ -65,7 +67,7 @@ void exec_watch_again(struct exec_watch *w, int64_t now);
 bool exec_watch_stalled(struct exec_watch *w, const struct exec_wait *wait, const struct exec_look *look);
 /* A partner has told of this move, in a world of so many. */
 void exec_watch_heard(struct exec_watch *w, const struct exec_wait *wait, uint32_t world, uint32_t partner, const struct exec_move *move);
-/* After each of these.  True: the partners are to be told of the last move; it counts as told. */
+/* After each of these.  True: the partners are to be told of the last move, unless their connections show one; it counts as told. */
 bool exec_watch_tells(struct exec_watch *w, int64_t stall_ns);
 
 /* The time of a move as CREDIT tells it, and back. */

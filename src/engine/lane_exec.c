@@ -216,8 +216,12 @@ void lane_exec_ready(struct lane *lane, struct lane_exec *e, struct stream *s, c
 void lane_tell(struct lane *lane, struct lane_exec *e)
 {
     struct exec_out out;
-    if (exec_watch_tells(&e->watch, e->op->run.stall_ns)) {
-        lane_step(lane, e, &(struct exec_event){.kind = EXEC_MOVED, .moved = e->watch.moved}, &out);
+    bool tells = exec_watch_tells(&e->watch, e->op->run.stall_ns);
+    for (uint32_t i = 0; tells && i < e->op->plan.plan->partner_count; i++) {
+        const struct lane_partner *p = &e->partner[i];
+        if (p->stream == NULL || !exec_edge_shows(&p->stream->edge, p->launch, e->op->run.launch)) {
+            lane_step(lane, e, &(struct exec_event){.kind = EXEC_MOVED, .partner = i, .moved = e->watch.moved}, &out);
+        }
     }
 }
 

@@ -16,12 +16,24 @@ void watch_start(struct cluster *cl, struct node *n)
     }
 }
 
+/* Null: there is no connection. */
+static const struct exec_edge *watch_edge(struct node *n, const struct run *r, uint32_t lane, uint32_t partner)
+{
+    struct link *l = line_find(n, r->ranks[r->partners[partner]]);
+    return l != NULL && l->data_connection[lane].up ? &l->data_connection[lane].edge : NULL;
+}
+
 static void watch_tell(struct cluster *cl, struct node *n, uint32_t slot, uint32_t lane)
 {
-    struct exec_watch *watch = &n->run[slot].watch[lane];
-    if (exec_watch_tells(watch, cl->opt.stall_ns)) {
-        exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_MOVED, .moved = watch->moved}, &(struct exec_out){0});
-        bitset_add(n->stepped, slot);
+    struct run *r = &n->run[slot];
+    struct exec *x = &r->exec[lane];
+    bool tells = exec_watch_tells(&r->watch[lane], cl->opt.stall_ns);
+    for (uint32_t i = 0; tells && i < x->plan->partner_count; i++) {
+        const struct exec_edge *edge = watch_edge(n, r, lane, i);
+        if (edge == NULL || !exec_edge_shows(edge, r->launch[i], r->op.launch)) {
+            exec_step(x, &(struct exec_event){.kind = EXEC_MOVED, .partner = i, .moved = r->watch[lane].moved}, &(struct exec_out){0});
+            bitset_add(n->stepped, slot);
+        }
     }
 }
 
@@ -51,8 +63,7 @@ static void watch_lane(struct cluster *cl, struct node *n, uint32_t slot, uint32
     struct exec_look look = {.now = cl->now, .stall_ns = cl->opt.stall_ns, .own_bytes = r->moved, .own = r->op.launch,
                              .lane_bytes = n->lane_bytes[lane]};
     if (other) {
-        struct link *l = line_find(n, r->ranks[r->partners[wait.partner]]);
-        look.edge = l != NULL && l->data_connection[lane].up ? &l->data_connection[lane].edge : NULL;
+        look.edge = watch_edge(n, r, lane, wait.partner);
         look.theirs = r->launch[wait.partner];
     }
     bool stalled = exec_watch_stalled(&r->watch[lane], &wait, &look);

@@ -155,6 +155,24 @@ TEST(a_move_of_a_rank_that_is_not_waited_for_counts_for_nothing)
     EXPECT_EQ(w.moved.at, STALL / 2);
 }
 
+TEST(a_peer_whose_connection_shows_that_it_gets_on_needs_no_telling) /* tells of hundreds of operations would fill a slow link */
+{
+    struct exec_edge edge;
+    exec_edge_clear(&edge);
+    EXPECT(!exec_edge_shows(&edge, 5, 7));
+    edge.granted = 1; /* by that peer, so nothing to it */
+    EXPECT(!exec_edge_shows(&edge, 5, 7));
+    edge.sent = 8;
+    EXPECT(!exec_edge_shows(&edge, 5, 7));
+    edge.sent = 7;
+    EXPECT(exec_edge_shows(&edge, 5, 7));
+    edge.sent = UINT64_MAX;
+    edge.received = 6;
+    EXPECT(!exec_edge_shows(&edge, 5, 7));
+    edge.received = 5;
+    EXPECT(exec_edge_shows(&edge, 5, 7));
+}
+
 TEST(a_standstill_that_was_reported_is_no_move)
 {
     struct exec_watch w;
@@ -207,7 +225,9 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     EXPECT(exec_take_credit(&x, 1, &credit) && credit.frames == 0 && credit.moved.at == 7);
     EXPECT(!exec_take_credit(&x, 1, &credit)); /* once */
     EXPECT(!exec_take_credit(&x, 0, &credit));
-    exec_step(&x, &(struct exec_event){.kind = EXEC_MOVED, .moved = {9, 3}}, &done);
+    for (uint32_t partner = 0; partner < 2; partner++) {
+        exec_step(&x, &(struct exec_event){.kind = EXEC_MOVED, .partner = partner, .moved = {9, 3}}, &done);
+    }
     exec_step(&x, &(struct exec_event){.kind = EXEC_TELL, .moved.at = 8}, &done); /* older news */
     for (uint32_t partner = 0; partner < 2; partner++) {
         EXPECT(exec_take_credit(&x, partner, &credit) && credit.frames == 0 && credit.moved.at == 9 && credit.moved.far == 3);

@@ -295,4 +295,7 @@ void sock_tune_bulk(int fd, struct sock_buffers buffers)
     if (buffers.receive != SOCK_BUFFER_AUTO) {
         sock_option(fd, SOL_SOCKET, SO_RCVBUF, buffers.receive);
     }
+    if (!sock_within_host(fd)) {
+        sock_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, SOCK_UNSENT);
+    }
 }

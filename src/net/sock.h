@@ -51,7 +51,8 @@ struct sock_buffers {
     int send, receive;
 };
 
-enum { SOCK_BUFFER_AUTO = -1, SOCK_BUFFER_LEAST = 4096, SOCK_BUFFER_MOST = 1 << 30, SOCK_BUFFER = 4 << 20 };
+enum { SOCK_BUFFER_AUTO = -1, SOCK_BUFFER_LEAST = 4096, SOCK_BUFFER_MOST = 1 << 30, SOCK_BUFFER = 4 << 20,
+       SOCK_UNSENT = 1 << 20 /* beyond a host, no more than this waits in a socket to be sent first: grants wait behind it */ };
 
 bool sock_buffer_good(int64_t bytes); /* -1, or between these */
 

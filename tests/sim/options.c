@@ -8,6 +8,8 @@
 #include "collectives/plan.h"
 #include "sim_cluster.h"
 
+enum { SOCKET_FRAMES = 8 };
+
 static uint32_t pick(struct rng *r, uint32_t low, uint32_t high)
 {
     return low + (uint32_t)rng_below(r, high - low + 1);
@@ -79,6 +81,8 @@ void options_draw(struct options *o, uint64_t seed)
     process_options(o);
     o->bulk = rng_below(&r, 4) == 0 && o->refused == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
+    uint32_t unsent = SOCKET_FRAMES * o->frame_bytes; /* as the library tells the kernel (SOCK_UNSENT) */
+    o->socket_bytes = o->rate != 0 && o->socket_bytes > unsent ? unsent : o->socket_bytes;
 }
 
 void options_print(const struct options *o)

@@ -8,13 +8,14 @@
 #include "reset_fault.h"
 
 /* A limit of the library: a value that goes round a ring, or down a chain, gives nobody else anything to do.  Each member hands a frame
- * on when it has all of it, in as many pieces as the connection has too little room for; lanes share the line. */
+ * on when it has all of it, in as many pieces as the connection has too little room for; lanes share the line.  And a grant waits behind
+ * what is in the socket before it, which may be of later operations. */
 static bool may_look_still(const struct options *o)
 {
     int64_t hop = o->latency_ns * (o->places ? 1 + PLACES_APART : 1) + o->jitter_ns;
     int64_t pieces = 1 + (o->frame_bytes + FRAME_HEADER_BYTES + P2P_DATA_PREFIX) / o->socket_bytes;
     int64_t frame = pieces * hop + slow_ns(o->rate, o->frame_bytes) * o->lanes;
-    return frame * o->peers * 2 >= node_stall_least(o);
+    return frame * o->peers * 2 + slow_ns(o->rate, o->socket_bytes) * o->lanes >= node_stall_least(o);
 }
 
 /* A limit of the library: where members are not told of all launches, an algorithm that hides whose program is late is taken only by a
@@ -50,7 +51,7 @@ void oracle_kept(struct cluster *cl, uint64_t id)
 {
     uint16_t node = oracle_node_of(cl, id);
     struct session_info info;
-    if (node >= CLUSTER_NODES || !reset_keeps(cl, &cl->nodes[node]) || cl->opt.scripted) {
+    if (node >= CLUSTER_NODES || !reset_keeps(cl, &cl->nodes[node]) || cl->opt.scripted || may_look_still(&cl->opt)) {
         return;
     }
     session_info(cl->nodes[node].session, &info);

@@ -85,6 +85,18 @@ TEST(a_member_that_waits_for_a_slow_link_is_not_blamed_by_those_who_wait_for_it)
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(a_grant_waits_behind_what_is_in_its_socket) /* 36 s of other operations' bytes, which told nobody that it moved */
+{
+    static const uint64_t seeds[] = {1795870082864};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(tells_of_moves_leave_a_slow_link_to_what_they_tell_of) /* those of 264 operations filled it */
+{
+    static const uint64_t seeds[] = {1795860006885};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 TEST(a_late_program_may_be_hidden_by_the_only_algorithm_that_a_program_allows) /* whoever waited for it was blamed */
 {
     static const uint64_t seeds[] = {442};

@@ -52,7 +52,7 @@ enum { MATCH_SOURCES = 3, MATCH_CALLS = 7, MATCH_ANY = MATCH_SOURCES };
 /* What is compared of a step beside its calls, whose names are their numbers. */
 enum program_names {
     NAME_ALIGNED = PROGRAM_OPS + 1, NAME_SIZES_BEFORE, NAME_SIZES_AFTER, NAME_SYNC, NAME_STATE, NAME_REVISION, NAME_QUERY,
-    NAME_WINDOW, NAME_WINDOW_MADE, NAME_LINE
+    NAME_WINDOW, NAME_WINDOW_MADE, NAME_LINE, NAME_PAIR
 };
 
 struct match { /* the messages of a step that one process receives from several: program_match.c */
@@ -152,6 +152,7 @@ bool pair_used(const struct cluster *cl);
 bool pair_mine_to_call(const struct cluster *cl, const struct node *n, uint32_t j);
 void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p);
 bool pair_launch_of(struct cluster *cl, struct node *n, struct call *c, struct session_launch *l); /* false: the other is lost */
+void pair_unsaid(struct cluster *cl, const struct node *n, const struct call *c); /* it was not made, and will be called again */
 bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o); /* true: call again */
 
 bool pair_is_member(const struct cluster *cl, const struct node *n, uint64_t id);

@@ -298,6 +298,8 @@ static bool outcome_unsaid(struct cluster *cl, struct node *n, struct call *c, c
     bool listed = p->listed && c->op != PROGRAM_OPS;
     if (c->many) {
         match_unsaid(cl, n, c);
+    } else if (c->pair) {
+        pair_unsaid(cl, n, c);
     }
     p->leave = listed || cluster_chance(cl, 20);
     p->status[c->op] = listed ? OP_DONE_BAD : OP_TODO;

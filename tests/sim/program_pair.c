@@ -209,6 +209,17 @@ static bool two_receive_any(const struct cluster *cl, const struct node *n, cons
     return false;
 }
 
+static struct outcome_record *line(struct cluster *cl, const struct node *n, const struct call *c)
+{
+    uint64_t ends = mix64(mix64(c->from, c->to), c->pair_tag);
+    return oracle_record(cl, mix64(program_name(n, NAME_PAIR), ends) | 1);
+}
+
+void pair_unsaid(struct cluster *cl, const struct node *n, const struct call *c)
+{
+    line(cl, n, c)->unsaid = true;
+}
+
 /* Whether it is to be called again: it was matched with nothing, or not made. */
 bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
@@ -235,7 +246,7 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (later || unmatched) {
         return true;
     }
-    if (mine || cl->lies != 0) {
+    if (mine || cl->lies != 0 || line(cl, n, c)->unsaid) {
         return false;
     }
     if (o->result == RESULT_OK && c->odd) {

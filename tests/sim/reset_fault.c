@@ -33,7 +33,7 @@ void reset_fire(struct cluster *cl, uint16_t node)
     }
 }
 
-/* The end is heard, the master is dialled, and REGISTER is there, before the master gives the place away. */
+/* The end is heard, the master is dialled, and REGISTER is there, before the master gives the place away: if nothing resets it again meanwhile. */
 static bool in_time(const struct cluster *cl)
 {
     int64_t hop_ns = cl->opt.latency_ns * (cl->opt.places ? 1 + PLACES_APART : 1) + cl->opt.jitter_ns;
@@ -45,8 +45,11 @@ void reset_touch(struct cluster *cl, uint16_t node)
     for (uint32_t i = 0; i < cl->node_count; i++) {
         uint32_t world = cl->nodes[i].group / CLUSTER_LABELS;
         if (process_same(cl, node, i)) {
+            int64_t *last = &cl->nodes[i].reset_at;
+            bool again = *last != 0 && cl->now - *last < cl->master.config.redial_ns; /* the first one's time runs on */
+            *last = cl->now;
             cl->shaken[world] = true;
-            cl->touched[world] = cl->touched[world] || !in_time(cl);
+            cl->touched[world] = cl->touched[world] || again || !in_time(cl);
         }
     }
 }

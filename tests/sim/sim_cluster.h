@@ -252,6 +252,7 @@ struct node {
     size_t out_bytes;
     int64_t tick_at, links_at;
     bool stepping, in_timers, watching;
+    int64_t reset_at;          /* its connections, last; 0: never */
     uint64_t lane_bytes[CLUSTER_LANES]; /* payload received */
     uint64_t id;                  /* last one seen */
     uint64_t view, view_before, life; /* installed, the one before; the life of the group that it is of */
@@ -342,6 +343,7 @@ struct outcome_record { /* per call of the aligned programs */
     uint64_t culprit;
     uint16_t by;
     uint64_t launched[2];  /* bit per process */
+    bool unsaid;           /* of the messages of a pair on one tag: one was not made, so its number went to a later one */
 };
 
 struct formation_record { /* a world of a given size: what the calls that created it returned */

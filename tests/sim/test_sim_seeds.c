@@ -388,6 +388,18 @@ TEST(sizes_are_those_of_all_in_one_life_of_a_group) /* a member that the master 
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(a_second_reset_before_a_member_is_back_may_cost_its_place) /* the time that it has began with the first one */
+{
+    static const uint64_t seeds[] = {1795880125562};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
+TEST(a_message_that_was_not_made_leaves_its_number_to_the_next) /* which the receive of that one then meets */
+{
+    static const uint64_t seeds[] = {1795880085033};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 static uint64_t trace_of(struct cluster *cl, uint64_t seed)
 {
     struct options o;

@@ -406,6 +406,7 @@ static void node_act(struct cluster *cl, struct node *n, const struct action *a)
         program_connected(cl, n);
         break;
     case ACT_LEFT:
+        n->ready_view = 0; /* the next world counts its views anew */
         line_close_all(cl, n, true);
         program_left(cl, n);
         peer_window_wake(cl, n, true);

@@ -388,6 +388,12 @@ TEST(sizes_are_those_of_all_in_one_life_of_a_group) /* a member that the master 
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(views_of_the_next_world_may_have_lower_numbers) /* those of the one before were taken for newer ones */
+{
+    static const uint64_t seeds[] = {1795900341689};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 TEST(a_second_reset_before_a_member_is_back_may_cost_its_place) /* the time that it has began with the first one */
 {
     static const uint64_t seeds[] = {1795880125562};

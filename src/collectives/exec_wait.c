@@ -80,9 +80,9 @@ void exec_edge_note(uint64_t *least, uint64_t launch)
     *least = launch < *least ? launch : *least;
 }
 
-bool exec_edge_shows(const struct exec_edge *edge, uint64_t theirs, uint64_t own)
+bool exec_edge_shows(const struct exec_edge *edge, uint64_t own)
 {
-    return edge->sent <= own || edge->received <= theirs;
+    return edge->sent <= own;
 }
 
 void exec_watch_start(struct exec_watch *w, int64_t now)

@@ -41,8 +41,9 @@ struct exec_edge {
 
 void exec_edge_clear(struct exec_edge *edge);
 void exec_edge_note(uint64_t *least, uint64_t launch);
-/* Whether the peer has seen by itself that an operation gets on, the one of that number there, and of that number here. */
-bool exec_edge_shows(const struct exec_edge *edge, uint64_t theirs, uint64_t own);
+/* Whether the peer has seen by itself that the operation of that number here gets on.  Bytes that it has sent tell it nothing where it
+ * waits for ours. */
+bool exec_edge_shows(const struct exec_edge *edge, uint64_t own);
 
 struct exec_look {
     int64_t now, stall_ns;

@@ -219,7 +219,7 @@ void lane_tell(struct lane *lane, struct lane_exec *e)
     bool tells = exec_watch_tells(&e->watch, e->op->run.stall_ns);
     for (uint32_t i = 0; tells && i < e->op->plan.plan->partner_count; i++) {
         const struct lane_partner *p = &e->partner[i];
-        if (p->stream == NULL || !exec_edge_shows(&p->stream->edge, p->launch, e->op->run.launch)) {
+        if (p->stream == NULL || !exec_edge_shows(&p->stream->edge, e->op->run.launch)) {
             lane_step(lane, e, &(struct exec_event){.kind = EXEC_MOVED, .partner = i, .moved = e->watch.moved}, &out);
         }
     }

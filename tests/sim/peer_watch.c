@@ -30,7 +30,7 @@ static void watch_tell(struct cluster *cl, struct node *n, uint32_t slot, uint32
     bool tells = exec_watch_tells(&r->watch[lane], cl->opt.stall_ns);
     for (uint32_t i = 0; tells && i < x->plan->partner_count; i++) {
         const struct exec_edge *edge = watch_edge(n, r, lane, i);
-        if (edge == NULL || !exec_edge_shows(edge, r->launch[i], r->op.launch)) {
+        if (edge == NULL || !exec_edge_shows(edge, r->op.launch)) {
             exec_step(x, &(struct exec_event){.kind = EXEC_MOVED, .partner = i, .moved = r->watch[lane].moved}, &(struct exec_out){0});
             bitset_add(n->stepped, slot);
         }

@@ -97,6 +97,12 @@ TEST(tells_of_moves_leave_a_slow_link_to_what_they_tell_of) /* those of 264 oper
     seeds_pass(seeds, sizeof seeds / sizeof *seeds);
 }
 
+TEST(who_sends_what_another_waits_for_is_told_that_it_comes) /* a frame took longer than the stall time, and each try was aborted */
+{
+    static const uint64_t seeds[] = {1795920041095};
+    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+}
+
 TEST(a_late_program_may_be_hidden_by_the_only_algorithm_that_a_program_allows) /* whoever waited for it was blamed */
 {
     static const uint64_t seeds[] = {442};

@@ -28,13 +28,13 @@ struct exec_peer {
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
     /* In. */
     uint32_t in_frame, in_phase, in_bytes, in_slot; /* with `receiving`; in_slot: EXEC_NONE if not staged */
-    struct exec_move tell;         /* it is to be told of this one; at 0: of none */
     uint32_t in_folded;            /* bytes of it that were lent */
     unsigned char *in_buffer;      /* quantised: the final frame in hand, of the pool */
     uint32_t expected;             /* contributions it will send in all */
     uint32_t granted, announced, folded; /* contributions, each at most the one before (granted: at most expected) */
     uint32_t held_a, held_b;       /* of each half: grants outstanding + slots in use */
     uint32_t untold;               /* grants that exec_take_credit will take */
+    struct exec_move tell;         /* ... and the move of the operation that it is to be told of; at 0: none */
     uint32_t sums;                 /* contributions that it has said to be ready, folded ones among them */
     uint32_t slot_head, slot_tail; /* arrived, not folded, in order of frames */
     uint32_t fold_first;           /* first frame of the segment that it contributes to */

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/conn.h"
 #include "core/clock.h"
 #include "engine/comm.h"
 #include "engine/link.h"
+#include "net/conn.h"
 
 enum {
     STREAM_BUDGET = 512 << 10, /* bytes per pass and direction, so that both keep moving */

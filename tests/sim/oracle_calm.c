@@ -51,7 +51,8 @@ void oracle_kept(struct cluster *cl, uint64_t id)
 {
     uint16_t node = oracle_node_of(cl, id);
     struct session_info info;
-    if (node >= CLUSTER_NODES || !reset_keeps(cl, &cl->nodes[node]) || cl->opt.scripted || may_look_still(&cl->opt)) {
+    if (node >= CLUSTER_NODES || !reset_keeps(cl, &cl->nodes[node]) || cl->opt.scripted ||
+        (cl->opt.rate != 0 && may_look_still(&cl->opt))) {
         return;
     }
     session_info(cl->nodes[node].session, &info);

@@ -296,9 +296,7 @@ static bool outcome_unsaid(struct cluster *cl, struct node *n, struct call *c, c
         return false; /* a session that could not hold a view has left: that is its own affair, too */
     }
     bool listed = p->listed && c->op != PROGRAM_OPS;
-    if (c->many) {
-        match_unsaid(cl, n, c);
-    } else if (c->pair) {
+    if (c->pair) {
         pair_unsaid(cl, n, c);
     }
     p->leave = listed || cluster_chance(cl, 20);

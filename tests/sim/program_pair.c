@@ -217,7 +217,11 @@ static struct outcome_record *line(struct cluster *cl, const struct node *n, con
 
 void pair_unsaid(struct cluster *cl, const struct node *n, const struct call *c)
 {
-    line(cl, n, c)->unsaid = true;
+    if (c->many) {
+        match_unsaid(cl, n, c);
+    } else {
+        line(cl, n, c)->unsaid = true;
+    }
 }
 
 /* Whether it is to be called again: it was matched with nothing, or not made. */
@@ -246,18 +250,21 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (later || unmatched) {
         return true;
     }
-    if (mine || cl->lies != 0 || line(cl, n, c)->unsaid) {
+    if (mine || cl->lies != 0) {
         return false;
     }
-    if (o->result == RESULT_OK && c->odd) {
+    bool matched = !line(cl, n, c)->unsaid;
+    if (matched && o->result == RESULT_OK && c->odd) {
         cluster_fail(cl, "peer %u: message %u succeeded with a count that differs from the other's", n->index, c->op);
     }
-    if (o->result == RESULT_OK && c->to == n->id) {
+    if (matched && o->result == RESULT_OK && c->to == n->id) {
         check_content(cl, n, c, o);
     }
     if (!pair_others_doing(cl, o)) {
         oracle_calm(cl, n, c, o);
     }
-    compare(cl, n, c, o);
+    if (matched) {
+        compare(cl, n, c, o);
+    }
     return false;
 }

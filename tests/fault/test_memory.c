@@ -192,6 +192,15 @@ TEST(no_memory_for_a_split_at_one_peer_is_told_to_the_others_as_that) /* they we
     processes_stop(&all);
 }
 
+/* The age of the error stands between the two parts of its text on a busy machine. */
+static void expect_unstaged(const pcclErrorInfo_t *info)
+{
+    EXPECT_EQ(info->error_class, pcclClassRejoin);
+    EXPECT_EQ(info->cause, pcclCauseNoMemory);
+    EXPECT(strstr(info->text, "no memory to stage the shared state") != NULL);
+    EXPECT(strstr(info->text, ": free some memory, then connect again") != NULL);
+}
+
 /* A sync that peer 1 cannot stage, since it may not map so much.  Then its next call. */
 static void sync_without_memory(struct peer *self, const void *argument, struct reply *reply)
 {
@@ -211,16 +220,10 @@ static void sync_without_memory(struct peer *self, const void *argument, struct 
     if (self->index != 1) {
         return;
     }
-    EXPECT_EQ(info.error_class, pcclClassRejoin);
-    EXPECT_EQ(info.cause, pcclCauseNoMemory);
-    EXPECT(strstr(info.text, "no memory to stage the shared state") != NULL); /* its age follows on a busy machine */
-    EXPECT(strstr(info.text, ": free some memory, then connect again") != NULL);
+    expect_unstaged(&info);
     EXPECT_EQ(pcclBarrier(self->comm, NULL), pcclMasterConnectionFailed);
     EXPECT_EQ(pcclGetLastErrorInfo(&next), pcclSuccess);
-    EXPECT_EQ(next.error_class, pcclClassRejoin);
-    EXPECT_EQ(next.cause, pcclCauseNoMemory);
-    EXPECT(strstr(next.text, "no memory to stage the shared state") != NULL);
-    EXPECT(strstr(next.text, ": free some memory, then connect again") != NULL);
+    expect_unstaged(&next);
 }
 
 TEST(a_member_that_leaves_for_lack_of_memory_is_told_to_connect_again) /* the class was Stop, then the cause Excluded */

@@ -32,6 +32,8 @@ static void seeds_pass(const uint64_t *seeds, uint32_t count)
     }
 }
 
+#define SEEDS_PASS(...) seeds_pass((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
 static void ends_in_alarm(struct cluster *cl, const char *text)
 {
     cluster_run(cl);
@@ -54,9 +56,8 @@ TEST(what_is_compared_beside_the_calls_has_no_name_of_a_call) /* a burst's call 
         }
     }
     scene_end(cl);
-    static const uint64_t seeds[] = {20757,     910018517, 910019669, 910027093, 910028437, 910033941, 910035605,
-                                     910035669, 910039957, 910042261, 910043669, 910047381, 910047573};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(20757, 910018517, 910019669, 910027093, 910028437, 910033941, 910035605, 910035669, 910039957, 910042261, 910043669,
+               910047381, 910047573);
 }
 
 TEST(a_ring_on_which_one_frame_takes_most_of_a_stall_time_may_look_still) /* a value that goes round it moves one link at a time */
@@ -75,38 +76,32 @@ TEST(a_ring_on_which_one_frame_takes_most_of_a_stall_time_may_look_still) /* a v
     cluster_run(cl);
     EXPECT(cl->stats.faults == 0 && cl->stats.aborts > 0);
     scene_end(cl);
-    static const uint64_t seeds[] = {910029604, 910032032, 910056326};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(910029604, 910032032, 910056326);
 }
 
 TEST(a_member_that_waits_for_a_slow_link_is_not_blamed_by_those_who_wait_for_it) /* the second time, it lost its place */
 {
-    static const uint64_t seeds[] = {1795806566328};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795806566328);
 }
 
 TEST(a_grant_waits_behind_what_is_in_its_socket) /* 36 s of other operations' bytes, which told nobody that it moved */
 {
-    static const uint64_t seeds[] = {1795870082864};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795870082864);
 }
 
 TEST(tells_of_moves_leave_a_slow_link_to_what_they_tell_of) /* those of 264 operations filled it */
 {
-    static const uint64_t seeds[] = {1795860006885};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795860006885);
 }
 
 TEST(who_sends_what_another_waits_for_is_told_that_it_comes) /* a frame took longer than the stall time, and each try was aborted */
 {
-    static const uint64_t seeds[] = {1795920041095};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795920041095);
 }
 
 TEST(a_late_program_may_be_hidden_by_the_only_algorithm_that_a_program_allows) /* whoever waited for it was blamed */
 {
-    static const uint64_t seeds[] = {442};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(442);
 }
 
 TEST(a_link_that_breaks_where_nothing_goes_wrong_raises_the_alarm) /* else a call lost by a mistake would pass for one of a slow link */
@@ -139,212 +134,177 @@ TEST(a_program_may_use_more_tags_than_its_tables_have_room_for) /* the master le
         EXPECT(!fits || cl->stats.views > 1);
         scene_end(cl);
     }
-    static const uint64_t seeds[] = {910002521};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(910002521);
 }
 
 TEST(a_mismatch_names_the_other_call_where_there_is_no_memory_to_keep_it) /* the view said it, and the text left it out */
 {
-    static const uint64_t seeds[] = {1730007352};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1730007352);
 }
 
 TEST(what_an_excluded_member_has_reported_decides_nothing) /* it had registered again, and was taken for a survivor */
 {
-    static const uint64_t seeds[] = {1241, 1730010730};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1241, 1730010730);
 }
 
 TEST(members_of_a_window_that_leave_for_want_of_memory_end_calls_of_the_others)
 {
-    static const uint64_t seeds[] = {910033644, 1730002009};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(910033644, 1730002009);
 }
 
 TEST(a_call_that_creates_a_world_is_told_its_outcome_for_as_long_as_the_master_remembers_it) /* W5: others had pushed it out */
 {
-    static const uint64_t seeds[] = {910024685};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(910024685);
 }
 
 TEST(a_session_whose_step_fails_refuses_what_it_was_asked) /* P8 is of sessions that go on */
 {
-    static const uint64_t seeds[] = {910028422};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(910028422);
 }
 
 TEST(a_receiver_is_told_of_its_first_source_after_a_freeze) /* a member that resumed in the freeze had it marked as told */
 {
-    static const uint64_t seeds[] = {1795746052958};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795746052958);
 }
 
 TEST(a_ring_of_many_on_slow_links_is_waited_for)
 {
-    static const uint64_t seeds[] = {1795746057529};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795746057529);
 }
 
 TEST(a_relay_tells_of_a_silent_peer_with_a_heartbeat) /* as every member does: so much later than its deadline says */
 {
-    static const uint64_t seeds[] = {1795746056016};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795746056016);
 }
 
 TEST(a_process_without_data_connections_may_cost_a_member_its_place) /* its links break again and again until it has them */
 {
-    static const uint64_t seeds[] = {1795746066233};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795746066233);
 }
 
 TEST(a_link_that_stays_away_is_told_of_however_short_the_views_are) /* two members retried for ever, each view a second long */
 {
-    static const uint64_t seeds[] = {1795746067605};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795746067605);
 }
 
 TEST(what_was_only_heard_to_be_refused_may_find_no_room_at_the_master) /* 298 refusals; the master keeps 256 of them */
 {
-    static const uint64_t seeds[] = {1795748232613};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795748232613);
 }
 
 TEST(two_that_receive_from_any_source_wait_until_their_deadlines) /* either might send yet, though all others vote */
 {
-    static const uint64_t seeds[] = {1795748240201};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795748240201);
 }
 
 TEST(a_process_without_memory_for_what_it_hears_may_lose_its_place) /* it breaks the link with whoever says it, in each view again */
 {
-    static const uint64_t seeds[] = {1795752548745};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795752548745);
 }
 
 TEST(a_signal_that_is_given_up_does_not_overtake_a_put) /* it was counted before the put had come again in the next view */
 {
-    static const uint64_t seeds[] = {1795752545274};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795752545274);
 }
 
 TEST(a_mismatch_with_a_member_that_has_gone_names_no_rank) /* the view that owes the error does without that member */
 {
-    static const uint64_t seeds[] = {1795752556483};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795752556483);
 }
 
 TEST(a_peer_that_leaves_gets_back_a_call_that_all_hold) /* one lied that it has the result; the lanes waited for it for ever */
 {
-    static const uint64_t seeds[] = {1795800067295};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795800067295);
 }
 
 TEST(a_refused_call_has_one_size_of_the_world_on_all_members) /* it ended by the next view here, whose loss the others had not learned */
 {
-    static const uint64_t seeds[] = {1795800073159};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795800073159);
 }
 
 TEST(owed_errors_keep_the_order_of_the_views) /* one with the sizes of the view before came ahead of what that view had owed */
 {
-    static const uint64_t seeds[] = {1795801059301};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795801059301);
 }
 
 TEST(a_receive_in_a_line_gets_its_turn_after_a_new_view) /* the view had forgotten its source, so that it and all behind it waited on */
 {
-    static const uint64_t seeds[] = {1795804341908};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795804341908);
 }
 
 TEST(a_mismatch_ends_no_link) /* a member that held sent its part over a late link to one whose plan has no place for it */
 {
-    static const uint64_t seeds[] = {1795800194702};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795800194702);
 }
 
 TEST(a_mismatch_tells_both_calls_though_one_reports_without_them) /* the first report, of a member without memory, hid those of the others */
 {
-    static const uint64_t seeds[] = {2320832552};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(2320832552);
 }
 
 TEST(all_colours_of_a_split_hear_one_failure) /* one had failed by itself before it was told of the first */
 {
-    static const uint64_t seeds[] = {1795778379416};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795778379416);
 }
 
 TEST(two_windows_have_different_tags) /* one made after the loss of rank 0 heard the last word of one that was left */
 {
-    static const uint64_t seeds[] = {1795778376790};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795778376790);
 }
 
 TEST(a_member_may_be_heard_again_before_what_was_given_up_for_its_silence_has_ended) /* the oracle asked whether it still was silent */
 {
-    static const uint64_t seeds[] = {1795778368010};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795778368010);
 }
 
 TEST(a_receive_from_any_source_may_be_left_over_when_a_source_has_left) /* that one's failed messages owed it an error */
 {
-    static const uint64_t seeds[] = {1795778382787};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795778382787);
 }
 
 TEST(a_program_makes_the_calls_that_stood_behind_another_one) /* it waited for the end of that one, which waited for it */
 {
-    static const uint64_t seeds[] = {1795802182023};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795802182023);
 }
 
 TEST(two_receives_from_any_source_may_wait_beside_each_other) /* one of the two had ended, and its process gone on */
 {
-    static const uint64_t seeds[] = {1795802223817};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795802223817);
 }
 
 TEST(a_window_that_was_left_cancels_what_comes_to_it) /* before its end was on record */
 {
-    static const uint64_t seeds[] = {1795802180753, 1795802414013};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795802180753, 1795802414013);
 }
 
 TEST(refused_calls_over_slow_links_take_their_time) /* 300 of them, each with words of 60 ms */
 {
-    static const uint64_t seeds[] = {1795802251365};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795802251365);
 }
 
 TEST(a_message_that_is_not_sent_wishes_for_nothing) /* its wish to be cancelled met a call of the next step */
 {
-    static const uint64_t seeds[] = {1795803069668};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795803069668);
 }
 
 TEST(a_list_that_waits_for_each_call_takes_its_time) /* 929 calls round a ring, one by one, with 40 to 160 ms for each link */
 {
-    static const uint64_t seeds[] = {1795801005973};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795801005973);
 }
 
 TEST(a_program_that_waits_for_a_slow_link_may_look_often) /* 14 million events in 93 s, where 12 million were allowed in all */
 {
-    static const uint64_t seeds[] = {1795804337573};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795804337573);
 }
 
 TEST(the_last_word_of_a_window_goes_behind_what_it_gives_up) /* a request was made void at a member that had gone, and the window stayed */
 {
-    static const uint64_t seeds[] = {1795805177466};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795805177466);
 }
 
 TEST(a_liar_gets_data_that_it_does_not_take) /* which it had asked for: its own connection breaks */
 {
-    static const uint64_t seeds[] = {1795805269696};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795805269696);
 }
 
 /* Each has called what tells the next step, and nobody has the answer. */
@@ -390,26 +350,22 @@ TEST(sizes_are_those_of_all_in_one_life_of_a_group) /* a member that the master 
     struct cluster *cl = two_lives();
     cl->nodes[1].program->sizes_hash ^= 1;
     ends_in_alarm(cl, "sizes after update");
-    static const uint64_t seeds[] = {1795806039535};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795806039535);
 }
 
 TEST(views_of_the_next_world_may_have_lower_numbers) /* those of the one before were taken for newer ones */
 {
-    static const uint64_t seeds[] = {1795900341689};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795900341689);
 }
 
 TEST(a_second_reset_before_a_member_is_back_may_cost_its_place) /* the time that it has began with the first one */
 {
-    static const uint64_t seeds[] = {1795880125562};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795880125562);
 }
 
 TEST(a_message_that_was_not_made_leaves_its_number_to_the_next) /* which the receive of that one then meets */
 {
-    static const uint64_t seeds[] = {1795880085033};
-    seeds_pass(seeds, sizeof seeds / sizeof *seeds);
+    SEEDS_PASS(1795880085033);
 }
 
 static uint64_t trace_of(struct cluster *cl, uint64_t seed)

@@ -52,6 +52,13 @@ bench-compare: all
 	@python3 bench/compare/compare.py "$(BUILD)" $(if $(ROUNDS),--rounds $(ROUNDS))
 	@python3 bench/compare/compare_many.py "$(BUILD)"
 
+# Ours beside plain sockets, Gloo and Open MPI in an emulated wide area; hours: make bench-wan ROUNDS=5 ROWS=64m-loss-0,cubic
+bench-wan:
+	@scripts/setup.sh build wan
+	@$(configure)
+	@$(build) pccl_product distant_sums distant_sockets
+	@python3 bench/wan/distant.py "$(BUILD)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
+
 # torch.distributed over pccl beside Gloo, in the environment that part python of make check has made
 bench-python:
 	@scripts/setup.sh check
@@ -86,4 +93,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo test check check-torch-newest chaos bench bench-kernels bench-compare bench-python check-wheels docs verify fuzz install uninstall clean
+.PHONY: all setup demo test check check-torch-newest chaos bench bench-kernels bench-compare bench-wan bench-python check-wheels docs verify fuzz install uninstall clean

@@ -22,7 +22,7 @@ struct bench_rank {
     struct room room;
     struct frame_pool pool;
     unsigned char *slots;
-    uint32_t free_list[BENCH_SLOTS];
+    struct room_slot room_slots[BENCH_SLOTS];
     float *in, *out;
     struct exec exec;
     void *arena;
@@ -53,7 +53,7 @@ static void bench_begin(struct bench_rank *ranks, const struct plan_params *para
         struct plan_params q = *params;
         q.rank = r;
         plan_make(&b->plan, &q, b->segments, b->steps, NULL, b->partners);
-        room_init(&b->room, b->slots, BENCH_FRAME, BENCH_SLOTS, b->free_list);
+        room_init(&b->room, b->slots, BENCH_FRAME, BENCH_SLOTS, b->room_slots);
         struct exec_config config = {.plan = &b->plan, .numeric = numeric, .room = &b->room, .pool = &b->pool, .in = b->in,
                                      .out = b->out, .lanes = 1};
         for (uint32_t i = 0; i < 2 * params->world && b->pool.count < 2 * params->world; i++) {

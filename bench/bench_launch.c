@@ -390,7 +390,7 @@ static void tell(const char *name, struct bench *b, const struct work *w, uint32
 static void tell_executor(const char *name, uint32_t members, enum plan_kind kind, enum plan_algorithm algorithm)
 {
     static unsigned char slots[64];
-    static uint32_t free_list[64];
+    static struct room_slot room_slots[64];
     struct plan_params p = {.kind = kind, .algorithm = algorithm, .world = members, .rank = members / 2 + 1, .lanes = 1, .count = 1 << 16,
                             .align = 1, .frame_elements = 1 << 14};
     struct plan_segment *segments = allocate(plan_max_segments(&p) * sizeof *segments);
@@ -399,7 +399,7 @@ static void tell_executor(const char *name, uint32_t members, enum plan_kind kin
     struct room room;
     struct plan plan;
     struct numeric numeric;
-    room_init(&room, slots, 1 << 16, 64, free_list);
+    room_init(&room, slots, 1 << 16, 64, room_slots);
     if (!numeric_init(&numeric, DTYPE_F32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get())) {
         fail("no such type");
     }

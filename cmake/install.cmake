@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 include(CMakePackageConfigHelpers)
 
-install(FILES include/pccl.h include/pccl_backend.h include/ccoip.h include/ccoip_inet.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/pccl.h include/pccl_backend.h include/pccl_topology.h include/ccoip.h include/ccoip_inet.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS pccl pccl_static EXPORT pccl-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 

@@ -70,9 +70,20 @@ endfunction()
 pccl_programs_of(apps bin pccl_internal pccl_product)
 target_sources(ccoip_master PRIVATE apps/master/master_status.c)
 file(GLOB pccl_command CONFIGURE_DEPENDS apps/pccl/*.c)
-pccl_program(pccl_command bin SOURCES ${pccl_command} LIBRARIES pccl_internal)
+list(FILTER pccl_command EXCLUDE REGEX "/pccl_main\\.c$")
+check_include_file(ini.h PCCL_INIH_HEADER) # of inih; without it "pccl wan" says what to install
+find_library(PCCL_INIH NAMES libinih.a inih) # the archive: inih is needed to build only
+if(PCCL_INIH_HEADER AND PCCL_INIH)
+    list(FILTER pccl_command EXCLUDE REGEX "/wan_parser_none\\.c$")
+    set(pccl_inih ${PCCL_INIH})
+else()
+    list(FILTER pccl_command EXCLUDE REGEX "/wan_parser\\.c$")
+endif()
+add_library(pccl_command_parts STATIC ${pccl_command}) # tests try them on what no run can be made to give
+target_include_directories(pccl_command_parts PUBLIC apps)
+target_link_libraries(pccl_command_parts PUBLIC pccl_internal ${pccl_inih})
+pccl_program(pccl_command bin SOURCES apps/pccl/pccl_main.c LIBRARIES pccl_command_parts)
 set_target_properties(pccl_command PROPERTIES OUTPUT_NAME pccl) # the library has the name already
-target_include_directories(pccl_command PRIVATE apps)
 set_source_files_properties(apps/pccl/pccl_main.c PROPERTIES COMPILE_DEFINITIONS "PCCL_BUILT_AS=\"${CMAKE_SYSTEM_PROCESSOR} $<CONFIG>${PCCL_SANITIZE}\"\
 ;PCCL_BUILT_WITH_LIBFABRIC=$<AND:$<BOOL:${PCCL_LIBFABRIC}>,$<BOOL:${PCCL_LIBFABRIC_HEADERS}>>")
 add_dependencies(pccl_product pccl_command)
@@ -88,18 +99,20 @@ if(PCCL_DEVELOPER)
     set_target_properties(mesh_backend PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
     add_dependencies(pccl_examples mesh_backend)
     pccl_programs_of(bench bench pccl_internal pccl_benchmarks)
-    foreach(kind unit kernel sim fault e2e)
+    foreach(kind unit kernel sim fault e2e wan)
         pccl_tests_of(${kind})
     endforeach()
-    list(FILTER pccl_command EXCLUDE REGEX "/pccl_main\\.c$")
-    target_sources(test_bench_figures PRIVATE ${pccl_command}) # which tries the table on figures that no run can be made to give
-    target_include_directories(test_bench_figures PRIVATE apps)
-    target_sources(bench_quant PRIVATE $<TARGET_OBJECTS:helpers_fault>) # namespaces and slow links
+    foreach(test test_bench_figures test_topo test_wan_ini test_wan_frame test_wan_flow test_wan_control)
+        target_link_libraries(${test} PRIVATE pccl_command_parts)
+    endforeach()
+    foreach(program bench_quant test_wan_faults test_wan_faults_far test_wan_forecast test_wan_stripe) # processes, namespaces, slow links
+        target_sources(${program} PRIVATE $<TARGET_OBJECTS:helpers_fault>)
+    endforeach()
     target_link_libraries(bench_quant PRIVATE m)
     target_link_libraries(bench_many PRIVATE m)
     get_property(sim_programs GLOBAL PROPERTY pccl_tests_sim)
-    foreach(name IN LISTS sim_programs) # tests/sim/poison_fault.c fails steps at what they say
-        target_link_options(${name} PRIVATE LINKER:--wrap=outbox_add LINKER:--wrap=outbox_send_many)
+    foreach(name IN LISTS sim_programs) # tests/sim/poison_fault.c fails steps at what they say, random_trees.c draws trees
+        target_link_options(${name} PRIVATE LINKER:--wrap=outbox_add LINKER:--wrap=outbox_send_many LINKER:--wrap=trees_make)
     endforeach()
     # The chaos runner and its peers know the public interface only: no internal header, no internal library.
     file(GLOB chaos CONFIGURE_DEPENDS tests/chaos/*.c)

@@ -13,6 +13,7 @@ PLAIN(register)
 PLAIN(welcome)
 PLAIN(heartbeat)
 PLAIN(status)
+PLAIN(topology)
 PLAIN(decline)
 PLAIN(claim)
 PLAIN(given_up)
@@ -53,6 +54,8 @@ ITEMS_CLASH(op_report, struct op_report, m.state == OP_REFUSED)
 ITEMS_CLASH(op_decision, struct op_decision, true)
 ITEMS(member_info, struct member_info)
 ITEMS(missing_edge, struct missing_edge)
+ITEMS(topology_member, struct topology_member)
+ITEMS(topology_edge, struct topology_edge)
 
 static void echo_ids(struct reader *r, struct writer *w, uint32_t count)
 {
@@ -180,6 +183,18 @@ static bool echo_status_page(struct reader *r, struct writer *w)
     return reader_done(r);
 }
 
+static bool echo_topology_page(struct reader *r, struct writer *w)
+{
+    struct msg_topology_page m = {0};
+    if (!get_topology_page(r, &m)) {
+        return false;
+    }
+    put_topology_page(w, &m);
+    echo_topology_members(r, w, m.listed);
+    echo_topology_edges(r, w, m.edges);
+    return reader_done(r);
+}
+
 static bool echo_expect(struct reader *r, struct writer *w)
 {
     struct msg_expect m;
@@ -203,7 +218,7 @@ static const echo echoes[] = {
     [FRAME_ADMIT] = echo_admit,       [FRAME_LINKED] = echo_linked,     [FRAME_FENCE] = echo_fence,
     [FRAME_ELECTED] = echo_elected,   [FRAME_STAGED] = echo_staged,     [FRAME_PROBE] = echo_probe,
     [FRAME_MEASURED] = echo_measured, [FRAME_VIEW_PART] = echo_view_part,
-    [FRAME_EXPECT] = echo_expect,
+    [FRAME_EXPECT] = echo_expect,     [FRAME_TOPOLOGY] = echo_topology, [FRAME_TOPOLOGY_PAGE] = echo_topology_page,
 };
 
 static bool has_text(uint8_t type)

@@ -363,8 +363,8 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t
  * ranks get InvalidArgument. If a rank is already claimed, only the second claimant fails, with
  * MasterConnectionFailed.
  *
- * The environment is read first: PCCL_PORT, PCCL_ADVERTISE, PCCL_SOCKET_IFNAME, PCCL_CPU, PCCL_VERIFY,
- * PCCL_SHM_DISABLE, PCCL_NET, PCCL_SPIN_US. A mistake there returns MasterConnectionFailed, class pcclClassFix.
+ * The environment is read first: PCCL_PORT, PCCL_NET and the others that docs/guide/TUNING.md lists. A mistake there
+ * returns MasterConnectionFailed, class pcclClassFix.
  *
  * MasterConnectionFailed: the master cannot be reached, or it refused (see the text); the call may be repeated.
  * InvalidUsage: already connected. */
@@ -571,8 +571,7 @@ typedef struct pcclPeerInfo_t {
  * before connect. */
 PCCL_EXPORT pcclResult_t pcclGetSelf(const pcclComm_t *communicator, pcclPeerInfo_t *self_out);
 
-/* Copies up to `capacity` members of that snapshot, in rank order, and stores their total number, which may be
- * larger. */
+/* Copies up to `capacity` members of that snapshot, in rank order. Stores their total number, which may be larger. */
 PCCL_EXPORT pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *members_out, size_t capacity,
                                         size_t *count_out);
 
@@ -591,8 +590,7 @@ typedef struct pcclWaitInfo_t {
     char text[256];     /* the whole as one sentence, with the address */
 } pcclWaitInfo_t;
 
-/* Lists the current waits of all calls of this communicator. Copies up to `capacity` of them and stores their total
- * number. */
+/* Lists the current waits of all calls of this communicator. Copies up to `capacity`, and stores their total number. */
 PCCL_EXPORT pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_out, size_t capacity,
                                       size_t *count_out);
 
@@ -681,14 +679,30 @@ PCCL_EXPORT pcclResult_t pcclGetMasterAddress(const pcclMasterInstance_t *master
 
 typedef struct pcclConnectionStats_t {
     uint64_t peer;
-    uint32_t lane;     /* 0 .. pool size - 1; UINT32_MAX: the control link */
-    uint64_t tx_bytes; /* payload and headers since the connection was made */
-    uint64_t rx_bytes;
+    uint32_t lane; /* 0 .. pool size - 1; UINT32_MAX: the control link, which has no window */
+    uint64_t tx_bytes, rx_bytes; /* payload and headers since the connection was made */
+    uint64_t window_bytes;       /* contributions that the peer is to have under way, by the rate and delay of its link */
+    uint64_t granted_bytes;      /* what there was room for in the last operation that PCCL_STAGING_BYTES cut short */
+    uint64_t bounded_operations; /* cut short to less than 3/4 of the window; 0: granted_bytes is window_bytes */
 } pcclConnectionStats_t;
 
 /* Counters of every connection to other peers. Copies up to `capacity` of them and stores their total number. */
 PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out,
                                                 size_t capacity, size_t *count_out);
+
+typedef struct pcclTcpConnection_t {
+    uint64_t peer;
+    uint32_t lane;       /* 0 .. pool size - 1 */
+    uint32_t sockets;    /* TCP sockets that carry it */
+    char congestion[16]; /* the congestion control of the first socket, as "bbr"; "": not known */
+    uint64_t rate;       /* bytes per second that were delivered last, by all sockets together */
+    uint64_t retransmitted_bytes; /* since its sockets were made */
+    uint32_t rtt_us, least_rtt_us; /* round-trip time of the first socket: smoothed, least; 0: not known */
+} pcclTcpConnection_t;
+
+/* Lists the data connections over TCP as the kernel sees them. Copies up to `capacity` and stores their total number. */
+PCCL_EXPORT pcclResult_t pcclGetTcpConnections(const pcclComm_t *communicator, pcclTcpConnection_t *connections_out,
+                                               size_t capacity, size_t *count_out);
 
 typedef enum pcclTransportKind_t {
     pcclTransportTcp = 0,
@@ -724,7 +738,7 @@ typedef enum pcclCollective_t {
 } pcclCollective_t;
 
 typedef struct pcclPlan_t {
-    const char *algorithm; /* "tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise"; static */
+    const char *algorithm; /* "tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise", "forest"; static */
     double predicted_us;   /* from the last member's launch to the end; 0: no member has measured the cost of messages */
 } pcclPlan_t;
 
@@ -738,10 +752,12 @@ typedef struct pcclPlan_t {
  * functions are allreduce, reducescatter, allgather, broadcast, scatter, alltoall, reduce and gather. A list without
  * a function does not restrict a function that has none of its names. If none of the named algorithms can do the
  * operation, the others are used:
- * - ring, halving, tree and chain cannot sum float16, or quantised values;
+ * - ring, halving, tree, chain and forest cannot sum float16, or quantised values;
  * - tree and chain cannot reduce more than 16 MiB;
  * - bruck cannot do an all-to-all with counts, or of more than 16 MiB;
- * - only direct works where two members have no link.
+ * - forest needs trees, which a group of 3 to 32 members has once its links are measured (pcclOptimizeTopology),
+ *   and is not for what travels with its launch;
+ * - where two members have no link only direct works, and a forest whose trees do without that link.
  *
  * Above 32 members all-reduces use tree and halving, and reduces tree and chain, only if nothing else is allowed. All
  * members must have the same PCCL_ALGO. Where they choose differently the call returns InvalidArgument on all
@@ -752,7 +768,7 @@ PCCL_EXPORT pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollect
                                      pcclDataType_t datatype, pcclRedOp_t op, pcclPlan_t *plan_out);
 
 /* Stores all predictions of the cost model: first the plan that pcclGetPlan returns, then every other possible
- * algorithm, whatever PCCL_ALGO says. Copies up to `capacity` plans and stores their total number, at most 8.
+ * algorithm, whatever PCCL_ALGO says. Copies up to `capacity` plans and stores their total number, at most 9.
  * InvalidArgument: as for pcclGetPlan. */
 PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count,
                                          pcclDataType_t datatype, pcclRedOp_t op, pcclPlan_t *plans_out, size_t capacity,

@@ -2,9 +2,9 @@
 
     declarations.py INCLUDE OUTPUT [COMPILER]
 
-cffi compiles every declaration of ``pccl.h`` against the header itself (out of line, API mode): a structure, a constant or a
-prototype that differs is refused when the extension is built.  The headers are read with the C preprocessor, with empty system
-headers in their place, so that nothing of theirs is bound.
+cffi compiles every declaration of ``pccl.h`` and ``pccl_topology.h`` against the headers themselves (out of line, API mode): a
+structure, a constant or a prototype that differs is refused when the extension is built.  The headers are read with the C
+preprocessor, with empty system headers in their place, so that nothing of theirs is bound.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -18,8 +18,8 @@ import tempfile
 import cffi
 
 SYSTEM_HEADERS = ("stdbool.h", "stddef.h", "stdint.h")
-OWN_HEADERS = ("ccoip_inet.h", "ccoip.h", "pccl.h")
-NO_BINDING = ("PCCL_H", "CCOIP_H", "CCOIP_INET_H", "PCCL_EXPORT", "PCCL_NULLABLE")
+OWN_HEADERS = ("ccoip_inet.h", "ccoip.h", "pccl.h", "pccl_topology.h")
+NO_BINDING = ("PCCL_H", "PCCL_TOPOLOGY_H", "CCOIP_H", "CCOIP_INET_H", "PCCL_EXPORT", "PCCL_NULLABLE")
 
 
 def declarations(include: pathlib.Path, compiler: str) -> str:
@@ -27,7 +27,7 @@ def declarations(include: pathlib.Path, compiler: str) -> str:
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM_HEADERS:
             pathlib.Path(empty, name).touch()
-        command = [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", str(include), str(include / "pccl.h")]
+        command = [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", str(include), str(include / "pccl_topology.h")]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     text = text.replace('__attribute__((visibility("default")))', "")
     text = text.replace("INT32_MAX", str(2**31 - 1))
@@ -44,7 +44,7 @@ def constants(include: pathlib.Path) -> list[str]:
 def main(include: str, output: str, compiler: str = "cc") -> None:
     builder = cffi.FFI()
     builder.cdef(declarations(pathlib.Path(include), compiler))
-    builder.set_source("pccl._native", "#include <pccl.h>\n")
+    builder.set_source("pccl._native", "#include <pccl_topology.h>\n")
     builder.emit_c_code(output)
 
 

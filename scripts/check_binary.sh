@@ -6,7 +6,7 @@
 #   own_names a program with its own vote_open and conn_send links against libpccl.a
 #   globals   the library has no writable data but what scripts/globals.txt names
 #   purity    the files of scripts/pure_files.txt need only scripts/pure_externals.txt and hold no writable data
-#   headers   pccl.h compiles alone as C99 and as C++20, pedantic, with gcc and clang
+#   headers   pccl.h and pccl_topology.h compile alone as C99 and as C++20, pedantic, with gcc and clang
 # The purity rule compiles for itself, so that sanitizers and position independence do not blur it.
 # SPDX-License-Identifier: MIT
 set -u
@@ -84,7 +84,7 @@ purity() {
 headers() {
     local compiler
     for compiler in gcc "$(scripts/clang.sh)"; do
-        echo '#include "pccl.h"' >"$work/alone.c"
+        printf '#include "%s"\n' pccl_topology.h pccl.h >"$work/alone.c"
         echo 'int f(pcclComm_t *c, pcclSharedState_t *s); int f(pcclComm_t *c, pcclSharedState_t *s) {
             return pcclSynchronizeSharedState(c, s, 0) + pcclSynchronizeSharedState(c, s,
                 PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, 0); }' >>"$work/alone.c"

@@ -33,7 +33,7 @@ FACES = {  # of these the API sees this much
 }
 C_DIRS = ("src", "include", "apps", "bench", "examples", "tests", "fuzz")
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
-FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 370
+FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 380
 FILE_LINES_OF = {"pccl.h": 1250}  # the public interface is one file
 FORBIDDEN = re.compile(
     r"(?<![\w.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|fprintf|puts|fputs|putchar|perror|strcpy|stpcpy|"
@@ -76,7 +76,7 @@ def includes_point_down(tree):
             layer = target.split("/")[0] if "/" in target else parts[0]
             if target.startswith("ccoip"):
                 continue  # plain values, below everything
-            public = target.removeprefix("include/") == "pccl.h"
+            public = target.removeprefix("include/") in ("pccl.h", "pccl_topology.h")
             inside = parts[0] == "api" and layer in FACES and target not in FACES[layer]
             if public and parts[0] != "api" or not public and layer not in allowed or inside:
                 yield f"{tree.at(file, number)}: {parts[0]} must not include {target}"

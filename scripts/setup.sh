@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz, compare, python, wheels.
+# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz, compare, wan, python, wheels.
 #
 # Looks first and says nothing if everything is there; installs with apt as root or through sudo; else prints the command
 # that does.  Some packages are needed, others wished for: the tests that use these are skipped without, and say so.  Where
@@ -53,6 +53,7 @@ want_check() {
     want g++ g++
     want python3 python3
     want_file /usr/include/rdma/fi_endpoint.h libfabric-dev
+    want_file /usr/include/ini.h libinih-dev
     wish_newest_clang
     wish pkg-config pkg-config
     wish mandoc mandoc
@@ -68,6 +69,12 @@ want_compare() { # what one library is compared with; without one of them the ot
     want python3 python3
     wish mpicc.openmpi openmpi-bin libopenmpi-dev
     wish mpicc.mpich mpich libmpich-dev
+    wish_file '/usr/lib/python3*/ensurepip' python3-venv
+}
+want_wan() { # an emulated wide area, and what one library is compared with there
+    want python3 python3
+    want_file /usr/include/ini.h libinih-dev
+    wish mpicc.openmpi openmpi-bin libopenmpi-dev
     wish_file '/usr/lib/python3*/ensurepip' python3-venv
 }
 want_python() { # what the Python package is built with
@@ -92,6 +99,7 @@ want_all() { # parts
         check) want_check ;;
         fuzz) want_clang ;;
         compare) want_compare ;;
+        wan) want_wan ;;
         python) want_python ;;
         wheels) want_wheels ;;
         verify) want spin spin && want python3 python3 ;;

@@ -118,6 +118,17 @@ part_named() {
 part_silent() { return 3; }
 part_good() { echo "4 passed, 0 failed"; }
 part_unit() { echo "FAIL early"; echo "0 passed, 1 failed"; return 1; }
+part_wan() { # ends when what runs beside it has begun
+    read -r _ <"$logs/pipe"
+    echo "2 passed, 1 failed"
+}
+part_solver() {
+    ! chrt -p $$ | grep -q SCHED_IDLE && echo "FAIL too soon" && echo "0 passed, 1 failed" && return 1
+    echo >"$logs/pipe" # waits for the reader
+    echo "FAIL too much"
+    echo "3 passed, 1 failed"
+    return 1
+}
 PARTS
 sed -i "/^# Runs one part/r $work/parts" "$scratch/scripts/check.sh"
 all_failures_are_named_at_the_end() {
@@ -143,13 +154,25 @@ a_first_part_that_fails_is_the_last_that_runs() { # forty minutes of mutants say
 }
 the_plan_tells_times_and_downloads_and_runs_nothing() {
     local out=$work/plan.out
-    BUILD=$work/plan "$scratch/scripts/check.sh" --plan >"$out" && grep -q '^time: about 45 min' "$out" && grep -q '^    python .*PyTorch' "$out" &&
+    mv "$scratch/scripts/clang.sh" "$work" && printf '#!/bin/sh\nexit 1\n' >"$scratch/scripts/clang.sh" # nothing is installed yet
+    chmod +x "$scratch/scripts/clang.sh"
+    BUILD=$work/plan "$scratch/scripts/check.sh" --plan >"$out"
+    mv "$work/clang.sh" "$scratch/scripts"
+    grep -q '^time: about 45 min' "$out" && grep -q '^    python .*PyTorch' "$out" &&
         [ ! -e "$work/plan/logs/seconds" ] || { cat "$out"; return 1; }
     mkdir -p "$work/plan/logs" && printf 'good 61\nnamed 100\n' >"$work/plan/logs/seconds"
     BUILD=$work/plan "$scratch/scripts/check.sh" --plan good named >"$out" && grep -qx 'time: about 3 min, as in the last run here' "$out" &&
         ! grep -q PyTorch "$out" || { cat "$out"; return 1; }
     BUILD=$work/plan "$scratch/scripts/check.sh" good >"$out" && grep -qx 'good 0' "$work/plan/logs/seconds" &&
         grep -qx 'named 100' "$work/plan/logs/seconds"
+}
+parts_that_compute_run_beside_those_that_wait() { # and count like all others
+    local out=$work/beside.out
+    mkdir -p "$work/beside/logs" && mkfifo "$work/beside/logs/pipe" || return 1
+    BUILD=$work/beside "$scratch/scripts/check.sh" solver good wan >"$out"
+    [ $? = 1 ] && [ "$(tail -n 1 "$out")" = "9 passed, 2 failed" ] && grep -qx "solver: FAIL too much" "$out" || { cat "$out"; return 1; }
+    BUILD=$work/beside "$scratch/scripts/check.sh" solver good >"$out" # nothing to be beside
+    [ $? = 1 ] && grep -q '^solver: FAIL too soon' "$out" || { cat "$out"; return 1; }
 }
 # What `make test` relies on: a program runs again if it has changed, or has not passed, and its result counts all the same.
 only_what_passed_and_is_unchanged_is_not_run_again() {
@@ -164,5 +187,6 @@ only_what_passed_and_is_unchanged_is_not_run_again() {
     write 'echo "SKIPPED it: no"; echo "1 passed, 0 failed"' && cached && cached && runs 6 "1 passed, 0 failed"
 }
 check_each all_failures_are_named_at_the_end unknown_part_is_refused a_first_part_that_fails_is_the_last_that_runs \
-    the_plan_tells_times_and_downloads_and_runs_nothing only_what_passed_and_is_unchanged_is_not_run_again
+    the_plan_tells_times_and_downloads_and_runs_nothing parts_that_compute_run_beside_those_that_wait \
+    only_what_passed_and_is_unchanged_is_not_run_again
 sum_up

@@ -46,7 +46,7 @@ an_option_of_pccl_1_0_without_effect_is_reported() { # not ignored in silence
 }
 
 # ---- install ----
-expected_files="bin/ccoip_master bin/pccl include/pccl.h include/ccoip.h include/ccoip_inet.h lib/libpccl.so lib/libpccl.a
+expected_files="bin/ccoip_master bin/pccl include/pccl.h include/pccl_topology.h include/ccoip.h include/ccoip_inet.h lib/libpccl.so lib/libpccl.a
     lib/libpccl.so.${version%%.*} lib/libpccl.so.$version lib/cmake/pccl/pccl-config.cmake lib/pkgconfig/pccl.pc
     lib/systemd/system/ccoip_master.service share/man/man1/ccoip_master.1
     share/man/man1/pccl.1 share/doc/pccl/LICENSE

@@ -151,6 +151,14 @@ static inline int program_end(struct program *p, int number)
     return program_wait(p);
 }
 
+/* Stops it with SIGSTOP, which takes a while on a busy machine; false: it has ended. */
+static inline bool program_stop(const struct program *p)
+{
+    siginfo_t state = {0};
+    kill(p->pid, SIGSTOP);
+    return waitid(P_PID, (id_t)p->pid, &state, WSTOPPED | WEXITED | WNOWAIT) == 0 && state.si_code == CLD_STOPPED;
+}
+
 /* Resident bytes of a running program. */
 static inline long program_resident(const struct program *p)
 {

@@ -37,6 +37,12 @@ static inline unsigned test_scaled(unsigned work)
     return getenv("PCCL_SANITIZED") != NULL || getenv("PCCL_TEST_QUICK") != NULL ? (work + 9) / 10 : work;
 }
 
+/* The step of a loop over sizes of worlds: all of them, or every third one, odd and even, there. */
+static inline unsigned test_step(void)
+{
+    return test_scaled(30) == 30 ? 1 : 3;
+}
+
 #define TEST(test_name)                                                                                                \
     static void test_##test_name(void);                                                                               \
     __attribute__((constructor)) static void test_register_##test_name(void)                                           \

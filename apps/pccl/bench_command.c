@@ -15,8 +15,9 @@
 #include "pccl/bench_explain.h"
 #include "pccl/bench_limit.h"
 #include "pccl/bench_rank.h"
+#include "pccl/wan_emulator.h"
 
-enum status { STATUS_FINE = 0, STATUS_WRONG = 1, STATUS_WORDS = 2 };
+enum status { STATUS_FINE = 0, STATUS_WRONG = 1, STATUS_WORDS = 2, STATUS_VOID = WAN_EXIT_VOID };
 
 struct run {
     const struct bench_options *options; /* borrowed */
@@ -330,7 +331,7 @@ static int run_all(struct run *run)
 {
     const struct bench_options *o = run->options;
     if (!bench_fleet_begin(&run->fleet, o)) {
-        bench_fleet_end(&run->fleet);
+        (void)bench_fleet_end(&run->fleet);
         return STATUS_WRONG;
     }
     if (run->fleet.links != NULL) {
@@ -340,9 +341,9 @@ static int run_all(struct run *run)
     if (ok && !o->explain && run->table != NULL) {
         bench_table_end(run->table, &run->results);
     }
-    bench_fleet_end(&run->fleet);
+    bool valid = bench_fleet_end(&run->fleet);
     ok = write_files(run) && ok;
-    return ok && bench_results_wrong(&run->results) == 0 ? STATUS_FINE : STATUS_WRONG;
+    return !valid ? STATUS_VOID : ok && bench_results_wrong(&run->results) == 0 ? STATUS_FINE : STATUS_WRONG;
 }
 
 int bench_command(int count, char **words)
@@ -350,13 +351,12 @@ int bench_command(int count, char **words)
     struct bench_options options;
     static struct run run; /* large, and zero */
     run.options = &options;
-    if (!bench_options_read(count, words, &options)) {
-        return STATUS_WORDS;
-    }
-    if (options.done) {
-        return STATUS_FINE;
+    if (!bench_options_read(count, words, &options) || options.done) {
+        bench_options_end(&options);
+        return options.done ? STATUS_FINE : STATUS_WORDS;
     }
     int status = prepare(&run) ? run_all(&run) : STATUS_WRONG;
+    bench_options_end(&options);
     free(run.results.lines);
     free(run.results.recoveries);
     return status;

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const char *const algorithms[BENCH_ALGORITHMS] = {"tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise"};
+static const char *const algorithms[BENCH_ALGORITHMS] = {"tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise",
+                                                          "forest"};
 
 pcclResult_t bench_explain_ask(const struct bench_job *job, const struct bench_args *a, struct bench_record *to)
 {

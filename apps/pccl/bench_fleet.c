@@ -73,16 +73,29 @@ static pid_t fork_with_pipe(int *ours, int *theirs)
     return pid;
 }
 
-static int master_main(int pipe)
+/* Where a rank, and with rank 0 the master, lives. */
+static bool go_home(const struct bench_fleet *fleet, unsigned rank)
 {
-    ccoip_socket_address_t at = {.inet = {.ipv4 = {{127, 0, 0, 1}}}};
+    bool ok = fleet->wan == NULL || bench_wan_enter(fleet->wan, rank);
+    if (!ok) {
+        fprintf(stderr, "pccl bench: --wan: enter host %u: %s\n", rank, strerror(errno));
+    }
+    return ok;
+}
+
+static int master_main(const struct bench_fleet *fleet, int pipe)
+{
+    ccoip_socket_address_t at = fleet->master_at;
+    if (!go_home(fleet, 0)) {
+        return 1;
+    }
     pcclMasterInstance_t *master = NULL;
     if (pcclInit() != pcclSuccess || pcclCreateMaster(at, &master) != pcclSuccess || pcclRunMaster(master) != pcclSuccess ||
         pcclGetMasterAddress(master, &at) != pcclSuccess) {
         fprintf(stderr, "pccl bench: master: %s\n", pcclGetLastError());
         return 1;
     }
-    if (write(pipe, &at.port, sizeof at.port) != (ssize_t)sizeof at.port) {
+    if (write(pipe, &at, sizeof at) != (ssize_t)sizeof at) {
         return 1;
     }
     pause(); /* until it is killed */
@@ -100,24 +113,34 @@ static bool may_share(const struct bench_options *options)
 bool bench_fleet_begin(struct bench_fleet *fleet, const struct bench_options *options)
 {
     int theirs = -1;
-    *fleet = (struct bench_fleet){.options = options, .master_pipe = -1};
+    *fleet = (struct bench_fleet){.options = options, .master_pipe = -1, .master_at = {.inet = {.ipv4 = {{127, 0, 0, 1}}}}};
     memset(fleet->pipes, 0xFF, sizeof fleet->pipes);
+    if (options->network != NULL) {
+        fleet->wan = bench_wan_begin(options->network);
+        if (fleet->wan == NULL) {
+            return false;
+        }
+        uint32_t at = bench_wan_address(fleet->wan, 0);
+        for (int i = 0; i < 4; i++) {
+            fleet->master_at.inet.ipv4.data[i] = (uint8_t)(at >> (24 - 8 * i));
+        }
+    }
     if (options->limit && !options->explain && options->kill_rank == BENCH_NOBODY && options->world > 1 && options->world <= BENCH_LINKS_MOST) {
-        fleet->links = bench_links_open(options->world, may_share(options));
+        fleet->links = bench_links_open(options->world, may_share(options), fleet->wan);
         if (fleet->links == NULL) {
             return false;
         }
     }
     fleet->master = fork_with_pipe(&fleet->master_pipe, &theirs);
     if (fleet->master == 0) {
-        _exit(master_main(theirs));
+        _exit(master_main(fleet, theirs));
     }
     if (fleet->master < 0) {
         fprintf(stderr, "pccl bench: start the master: %s\n", strerror(errno));
         fleet->master = 0;
         return false;
     }
-    return read_all(fleet->master_pipe, &fleet->port, sizeof fleet->port);
+    return read_all(fleet->master_pipe, &fleet->master_at, sizeof fleet->master_at);
 }
 
 /* To the one of this process's cores that has that number. */
@@ -143,7 +166,7 @@ bool bench_fleet_start(struct bench_fleet *fleet, bench_rank_main rank_main)
             if (fleet->options->bind) {
                 keep_to_core(rank);
             }
-            _exit(rank_main(fleet, rank, theirs));
+            _exit(go_home(fleet, rank) ? rank_main(fleet, rank, theirs) : 1);
         }
         if (fleet->ranks[rank] < 0) {
             fprintf(stderr, "pccl bench: start rank %u: %s\n", rank, strerror(errno));
@@ -221,7 +244,7 @@ bool bench_fleet_stop(struct bench_fleet *fleet, bool now)
     return ok;
 }
 
-void bench_fleet_end(struct bench_fleet *fleet)
+bool bench_fleet_end(struct bench_fleet *fleet)
 {
     (void)bench_fleet_stop(fleet, true);
     if (fleet->master > 0) {
@@ -235,4 +258,7 @@ void bench_fleet_end(struct bench_fleet *fleet)
     }
     bench_links_close(fleet->links);
     fleet->links = NULL;
+    bool ok = bench_wan_end(fleet->wan);
+    fleet->wan = NULL;
+    return ok;
 }

@@ -11,6 +11,7 @@
 
 #include "pccl/bench_links.h"
 #include "pccl/bench_options.h"
+#include "pccl/bench_wan.h"
 
 enum bench_word {
     BENCH_READY,    /* is a member; `text` is the transport of its data; with kill_rank: `us` an operation takes */
@@ -23,7 +24,7 @@ enum bench_word {
     BENCH_FAILED    /* the last word: `text` is why */
 };
 
-enum { BENCH_ALGORITHMS = 8 };
+enum { BENCH_ALGORITHMS = 9 };
 
 struct bench_record {
     enum bench_word word;
@@ -39,7 +40,8 @@ struct bench_record {
 struct bench_fleet {
     const struct bench_options *options; /* borrowed */
     struct bench_links *links;           /* owned; null: none */
-    uint16_t port;
+    struct bench_wan *wan;               /* owned; null: all are on this host */
+    ccoip_socket_address_t master_at;
     size_t recovery_job; /* with kill_rank: which one */
     double patient_until_us; /* 0: for ever */
     char patient_for[64];
@@ -50,7 +52,7 @@ struct bench_fleet {
 /* In a rank: what its process does, from its fork to its end; the exit status. */
 typedef int (*bench_rank_main)(const struct bench_fleet *fleet, unsigned rank, int pipe);
 
-/* A master that listens on loopback; false: the reason is on standard error. */
+/* A master that listens, on loopback or on the first host; false: the reason is on standard error. */
 bool bench_fleet_begin(struct bench_fleet *fleet, const struct bench_options *options);
 /* All ranks. */
 bool bench_fleet_start(struct bench_fleet *fleet, bench_rank_main rank_main);
@@ -62,7 +64,8 @@ bool bench_fleet_hear(struct bench_fleet *fleet, unsigned rank, enum bench_word 
 void bench_fleet_kill(struct bench_fleet *fleet, unsigned rank);
 /* Reaps the ranks; false: one that was not killed has failed.  `now`: kills them first. */
 bool bench_fleet_stop(struct bench_fleet *fleet, bool now);
-void bench_fleet_end(struct bench_fleet *fleet);
+/* False: the figures are void, since the emulated network was late. */
+bool bench_fleet_end(struct bench_fleet *fleet);
 
 double bench_now_us(void);
 /* In a rank. */

@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 
+#include "pccl/wan_network.h"
+
 static void print_known(FILE *out, const char *name, bool known, double value)
 {
     if (known) {
@@ -81,6 +83,9 @@ void bench_json_write(FILE *out, const struct bench_results *all)
     const struct bench_options *o = all->options;
     fprintf(out, "{\n  \"program\": \"pccl bench\", \"version\": \"%d.%d.%d\", \"ranks\": %u, \"lanes\": %u, \"bound\": %s, \"transport\": \"%s\",\n",
             PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH, o->world, o->lanes, o->bind ? "true" : "false", all->transport);
+    if (o->network != NULL) {
+        fprintf(out, "  \"emulated_hosts\": %u,\n", o->network->host_count);
+    }
     if (all->limit != NULL) {
         fprintf(out, "  \"limit\": \"%s\",\n", all->limit);
     } else {

@@ -19,6 +19,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pccl/bench_wan.h"
+
 enum { RING_BYTES = 512 << 10, RING_PIECE = 64 << 10, STAGING_BYTES = 256 << 10 };
 
 struct ring {
@@ -39,10 +41,14 @@ struct bench_links {
     struct staging staging[BENCH_LINKS_MOST];
 };
 
+static int new_socket(const struct bench_wan *wan, unsigned rank)
+{
+    return wan != NULL ? bench_wan_socket(wan, rank) : socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
 static bool connect_pair(int listener, const struct sockaddr_in *at, int *one, int *other)
 {
     int on = 1;
-    *one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct sockaddr *address = (const struct sockaddr *)(const void *)at;
     if (*one < 0 || connect(*one, address, sizeof *at) != 0 || (*other = accept(listener, NULL, NULL)) < 0) {
         return false;
@@ -50,23 +56,25 @@ static bool connect_pair(int listener, const struct sockaddr_in *at, int *one, i
     int ends[2] = {*one, *other};
     for (int i = 0; i < 2; i++) {
         setsockopt(ends[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        setsockopt(ends[i], IPPROTO_TCP, TCP_CONGESTION, "cubic", 5); /* as the library does on loopback */
+        if (at->sin_addr.s_addr == htonl(INADDR_LOOPBACK)) { /* as the library does; beyond a host it leaves the choice to the system */
+            setsockopt(ends[i], IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+        }
     }
     return true;
 }
 
-static bool connect_all(struct bench_links *l)
+/* Of one rank with all before it. */
+static bool connect_rank(struct bench_links *l, unsigned rank, const struct bench_wan *wan)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(wan != NULL ? bench_wan_address(wan, rank) : INADDR_LOOPBACK)};
     struct sockaddr *address = (struct sockaddr *)(void *)&at;
     socklen_t size = sizeof at;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = new_socket(wan, rank);
     bool ok = listener >= 0 && bind(listener, address, size) == 0 && listen(listener, 1) == 0 &&
               getsockname(listener, address, &size) == 0;
-    for (unsigned a = 0; ok && a < l->world; a++) {
-        for (unsigned b = a + 1; ok && b < l->world; b++) {
-            ok = connect_pair(listener, &at, &l->fds[a][b], &l->fds[b][a]);
-        }
+    for (unsigned a = 0; ok && a < rank; a++) {
+        l->fds[a][rank] = new_socket(wan, a);
+        ok = connect_pair(listener, &at, &l->fds[a][rank], &l->fds[rank][a]);
     }
     if (listener >= 0) {
         close(listener);
@@ -74,7 +82,16 @@ static bool connect_all(struct bench_links *l)
     return ok;
 }
 
-struct bench_links *bench_links_open(unsigned world, bool shared_memory)
+static bool connect_all(struct bench_links *l, const struct bench_wan *wan)
+{
+    bool ok = true;
+    for (unsigned rank = 1; ok && rank < l->world; rank++) {
+        ok = connect_rank(l, rank, wan);
+    }
+    return ok;
+}
+
+struct bench_links *bench_links_open(unsigned world, bool shared_memory, const struct bench_wan *wan)
 {
     struct bench_links *l = calloc(1, sizeof *l);
     if (l == NULL) {
@@ -89,7 +106,7 @@ struct bench_links *bench_links_open(unsigned world, bool shared_memory)
         l->rings = l->rings == MAP_FAILED ? NULL : l->rings;
         ok = l->rings != NULL;
     } else {
-        ok = connect_all(l);
+        ok = connect_all(l, wan);
     }
     if (!ok) {
         fprintf(stderr, "pccl bench: plain links for the limit: %s\n", strerror(errno));

@@ -12,9 +12,10 @@
 enum { BENCH_LINKS_MOST = 16 }; /* ranks: each pair costs two descriptors */
 
 struct bench_links;
+struct bench_wan;
 
-/* Null: the reason is on standard error. */
-struct bench_links *bench_links_open(unsigned world, bool shared_memory);
+/* Between the hosts of `wan`, null: within this one.  Null: the reason is on standard error. */
+struct bench_links *bench_links_open(unsigned world, bool shared_memory, const struct bench_wan *wan);
 void bench_links_close(struct bench_links *l);
 /* "tcp", "shm". */
 const char *bench_links_name(const struct bench_links *l);

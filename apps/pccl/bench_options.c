@@ -6,210 +6,143 @@
 #define _GNU_SOURCE
 #include "pccl/bench_options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "pccl/bench_value.h"
+#include "pccl/wan_ini.h"
 
 /* While words are read: what only matters when all are known. */
 struct reading {
     struct bench_options *o; /* borrowed */
     uint64_t least, most, step;
     unsigned factor;
-    bool step_given, factor_given, rounds_given, iterations_given, budget_given, bind_given;
+    bool step_given, factor_given, rounds_given, iterations_given, budget_given, bind_given, ranks_given;
 };
-
-__attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
-{
-    va_list list;
-    fputs("pccl bench: ", stderr);
-    va_start(list, format);
-    vfprintf(stderr, format, list);
-    va_end(list);
-    fputc('\n', stderr);
-    return false;
-}
-
-/* ---- values ------------------------------------------------------------------------------------------------------ */
-
-static bool read_number(const char *flag, const char *text, long least, long most, long *out)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    bool digits = text[0] >= '0' && text[0] <= '9'; /* strtol would skip spaces and take a sign */
-    if (errno != 0 || !digits || *end != 0 || value < least || value > most) {
-        return refuse("%s takes a number from %ld to %ld, not '%s'", flag, least, most, text);
-    }
-    *out = value;
-    return true;
-}
-
-static bool read_int(const char *flag, const char *text, long least, long most, int *out)
-{
-    long value = 0;
-    bool ok = read_number(flag, text, least, most, &value);
-    *out = ok ? (int)value : *out;
-    return ok;
-}
-
-static bool read_unsigned(const char *flag, const char *text, long least, long most, unsigned *out)
-{
-    long value = 0;
-    bool ok = read_number(flag, text, least, most, &value);
-    *out = ok ? (unsigned)value : *out;
-    return ok;
-}
-
-static bool read_bool(const char *flag, const char *text, bool *out)
-{
-    if ((text[0] != '0' && text[0] != '1') || text[1] != 0) {
-        return refuse("%s takes 0 or 1, not '%s'", flag, text);
-    }
-    *out = text[0] == '1';
-    return true;
-}
-
-static bool read_bytes(const char *flag, const char *text, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    static const char units[] = "KMG", small[] = "kmg";
-    const char *unit = *end == 0 ? NULL : strchr(units, *end) != NULL ? strchr(units, *end) : strchr(small, *end);
-    int shift = *end == 0 ? 0 : unit == NULL ? -1 : 10 * (int)(1 + unit - (strchr(units, *unit) != NULL ? units : small));
-    end += *end != 0;
-    bool digits = text[0] >= '0' && text[0] <= '9';
-    if (errno != 0 || !digits || shift < 0 || *end != 0 || value == 0 || value > ((uint64_t)1 << 40 >> shift)) {
-        return refuse("%s takes a number of bytes up to 1024G, such as 4, 64K, 16M or 1G, not '%s'", flag, text);
-    }
-    *out = (uint64_t)value << shift;
-    return true;
-}
 
 /* ---- flags ------------------------------------------------------------------------------------------------------- */
 
 static bool read_ranks(struct reading *r, const char *flag, const char *text)
 {
-    return read_unsigned(flag, text, 1, BENCH_RANKS_MOST, &r->o->world);
+    return r->ranks_given = bench_value_unsigned(flag, text, 1, BENCH_RANKS_MOST, &r->o->world);
 }
 
 static bool read_least(struct reading *r, const char *flag, const char *text)
 {
-    return read_bytes(flag, text, &r->least);
+    return bench_value_bytes(flag, text, &r->least);
 }
 
 static bool read_most(struct reading *r, const char *flag, const char *text)
 {
-    return read_bytes(flag, text, &r->most);
+    return bench_value_bytes(flag, text, &r->most);
 }
 
 static bool read_step(struct reading *r, const char *flag, const char *text)
 {
-    return r->step_given = read_bytes(flag, text, &r->step);
+    return r->step_given = bench_value_bytes(flag, text, &r->step);
 }
 
 static bool read_factor(struct reading *r, const char *flag, const char *text)
 {
-    return r->factor_given = read_unsigned(flag, text, 2, 1024, &r->factor);
+    return r->factor_given = bench_value_unsigned(flag, text, 2, 1024, &r->factor);
 }
 
 static bool read_iterations(struct reading *r, const char *flag, const char *text)
 {
-    return r->iterations_given = read_int(flag, text, 1, 1000000, &r->o->iterations);
+    return r->iterations_given = bench_value_int(flag, text, 1, 1000000, &r->o->iterations);
 }
 
 static bool read_budget(struct reading *r, const char *flag, const char *text)
 {
-    return r->budget_given = read_int(flag, text, 1, 3600000, &r->o->budget_ms);
+    return r->budget_given = bench_value_int(flag, text, 1, 3600000, &r->o->budget_ms);
 }
 
 static bool read_warmup(struct reading *r, const char *flag, const char *text)
 {
-    return read_int(flag, text, 0, 1000000, &r->o->warmup);
+    return bench_value_int(flag, text, 0, 1000000, &r->o->warmup);
 }
 
 static bool read_together(struct reading *r, const char *flag, const char *text)
 {
-    return read_int(flag, text, 1, BENCH_TOGETHER_MOST, &r->o->together);
+    return bench_value_int(flag, text, 1, BENCH_TOGETHER_MOST, &r->o->together);
 }
 
 static bool read_timeout(struct reading *r, const char *flag, const char *text)
 {
-    return read_int(flag, text, 1, 86400, &r->o->timeout_s);
+    return bench_value_int(flag, text, 1, 86400, &r->o->timeout_s);
 }
 
 static bool read_cycles(struct reading *r, const char *flag, const char *text)
 {
     if (strcmp(text, "0") == 0) {
-        return refuse("%s 0 would go on for ever, and never sum up: give a number from 1 to 1000", flag);
+        return bench_refuse("%s 0 would go on for ever, and never sum up: give a number from 1 to 1000", flag);
     }
-    return read_int(flag, text, 1, 1000, &r->o->cycles);
+    return bench_value_int(flag, text, 1, 1000, &r->o->cycles);
 }
 
 static bool read_blocking(struct reading *r, const char *flag, const char *text)
 {
     bool blocking = true;
     (void)r;
-    if (!read_bool(flag, text, &blocking)) {
+    if (!bench_value_bool(flag, text, &blocking)) {
         return false;
     }
-    return blocking || refuse("%s 0: each operation is waited for, since its time is what is measured; -m launches several at once", flag);
+    return blocking || bench_refuse("%s 0: each operation is waited for, since its time is what is measured; -m launches several at once", flag);
 }
 
 static bool read_timestamps(struct reading *r, const char *flag, const char *text)
 {
-    return read_bool(flag, text, &r->o->timestamps);
+    return bench_value_bool(flag, text, &r->o->timestamps);
 }
 
 static bool read_root(struct reading *r, const char *flag, const char *text)
 {
-    return read_unsigned(flag, text, 0, BENCH_RANKS_MOST - 1, &r->o->root);
+    return bench_value_unsigned(flag, text, 0, BENCH_RANKS_MOST - 1, &r->o->root);
 }
 
 static bool read_check(struct reading *r, const char *flag, const char *text)
 {
-    return read_int(flag, text, 0, 1000000, &r->o->check);
+    return bench_value_int(flag, text, 0, 1000000, &r->o->check);
 }
 
 static bool read_explain(struct reading *r, const char *flag, const char *text)
 {
     if (text != NULL) {
-        return refuse("%s takes no value, but there is '%s'", flag, text);
+        return bench_refuse("%s takes no value, but there is '%s'", flag, text);
     }
     return r->o->explain = true;
 }
 
 static bool read_limit(struct reading *r, const char *flag, const char *text)
 {
-    return read_bool(flag, text, &r->o->limit);
+    return bench_value_bool(flag, text, &r->o->limit);
 }
 
 static bool read_cputime(struct reading *r, const char *flag, const char *text)
 {
-    return read_bool(flag, text, &r->o->cputime);
+    return bench_value_bool(flag, text, &r->o->cputime);
 }
 
 static bool read_average(struct reading *r, const char *flag, const char *text)
 {
     int value = 0;
-    bool ok = read_int(flag, text, BENCH_RANK_0, BENCH_MOST, &value);
+    bool ok = bench_value_int(flag, text, BENCH_RANK_0, BENCH_MOST, &value);
     r->o->average = ok ? (enum bench_average)value : r->o->average;
     return ok;
 }
 
 static bool read_lanes(struct reading *r, const char *flag, const char *text)
 {
-    return read_unsigned(flag, text, 1, 64, &r->o->lanes);
+    return bench_value_unsigned(flag, text, 1, 64, &r->o->lanes);
 }
 
 static bool read_bind(struct reading *r, const char *flag, const char *text)
 {
     r->bind_given = true;
-    return read_bool(flag, text, &r->o->bind);
+    return bench_value_bool(flag, text, &r->o->bind);
 }
 
 static bool read_transport(struct reading *r, const char *flag, const char *text)
@@ -221,7 +154,7 @@ static bool read_transport(struct reading *r, const char *flag, const char *text
             return true;
         }
     }
-    return refuse("%s takes auto, tcp, shm or fabric, not '%s'", flag, text);
+    return bench_refuse("%s takes auto, tcp, shm or fabric, not '%s'", flag, text);
 }
 
 static const char *const op_names[REDOP_COUNT] = {
@@ -237,7 +170,7 @@ static bool read_op(struct reading *r, const char *flag, const char *text)
             r->o->ops[r->o->op_count++] = (enum redop)i;
         }
     }
-    return r->o->op_count > 0 || refuse("%s takes sum, prod, min, max, avg, and, or, xor, mulsum or all, not '%s'", flag, text);
+    return r->o->op_count > 0 || bench_refuse("%s takes sum, prod, min, max, avg, and, or, xor, mulsum or all, not '%s'", flag, text);
 }
 
 static const char *const type_names[DTYPE_COUNT] = {
@@ -261,25 +194,25 @@ static bool read_type(struct reading *r, const char *flag, const char *text)
         }
     }
     return r->o->type_count > 0 ||
-           refuse("%s takes int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, bfloat16, float, double, bool, "
+           bench_refuse("%s takes int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, bfloat16, float, double, bool, "
                   "f8e4m3, f8e5m2 or all, "
                   "not '%s'", flag, text);
 }
 
 static bool read_kill(struct reading *r, const char *flag, const char *text)
 {
-    return read_int(flag, text, 0, BENCH_RANKS_MOST - 1, &r->o->kill_rank);
+    return bench_value_int(flag, text, 0, BENCH_RANKS_MOST - 1, &r->o->kill_rank);
 }
 
 static bool read_rounds(struct reading *r, const char *flag, const char *text)
 {
-    return r->rounds_given = read_int(flag, text, 1, 1000, &r->o->rounds);
+    return r->rounds_given = bench_value_int(flag, text, 1, 1000, &r->o->rounds);
 }
 
 static bool read_path(const char *flag, const char *text, const char **out)
 {
     *out = text;
-    return text[0] != 0 || refuse("%s takes the path of a file, not ''", flag);
+    return text[0] != 0 || bench_refuse("%s takes the path of a file, not ''", flag);
 }
 
 static bool read_json(struct reading *r, const char *flag, const char *text)
@@ -290,6 +223,11 @@ static bool read_json(struct reading *r, const char *flag, const char *text)
 static bool read_plot(struct reading *r, const char *flag, const char *text)
 {
     return read_path(flag, text, &r->o->plot);
+}
+
+static bool read_wan(struct reading *r, const char *flag, const char *text)
+{
+    return read_path(flag, text, &r->o->wan);
 }
 
 static const struct flag {
@@ -330,6 +268,7 @@ static const struct flag {
     {0, "kill-rank", "RANK", read_kill, "kill -9 it in the middle of an operation, and show the recovery\n"
                                         "beside what is wanted of it; for each of the sizes, out of place"},
     {0, "rounds", "N", read_rounds, "how often, with --kill-rank; default 5"},
+    {0, "wan", "FILE", read_wan, "each rank on a host of this emulated network, see pccl wan --help;\n-n is the number of its hosts then"},
     {0, "json", "FILE", read_json, "write all figures there; -: to standard output, instead of the table"},
     {0, "plot", "FILE", read_plot, "draw bus bandwidth over size there, as SVG"},
 };
@@ -378,9 +317,10 @@ static void print_help(void)
            "\n"
            "  pccl bench -n 4 -b 64K -e 256M                  all-reduce, 4 ranks\n"
            "  pccl bench all -n 3 --transport tcp -e 1M       each collective, over TCP\n"
+           "  pccl bench --wan pair.ini -b 64M                two hosts far away from each other, emulated\n"
            "  pccl bench -n 4 -b 64M --kill-rank 2            time to the error, time to the result of the others\n"
            "\n"
-           "Exit status: 0; 1 when something was wrong or a rank failed; 2 for an argument that has to be fixed.\n");
+           "Exit status: 0; 1 when something was wrong or a rank failed; 2 for an argument to fix; 75: --wan was void.\n");
 }
 
 /* ---- all words --------------------------------------------------------------------------------------------------- */
@@ -390,7 +330,7 @@ static bool add_call(struct bench_options *o, const char *name)
     bool all = strcmp(name, "all") == 0;
     const struct bench_call *one = all ? NULL : bench_call_find(name), *call;
     if (!all && one == NULL) {
-        return refuse("there is no collective '%s': give all_reduce, or another of those in --help", name);
+        return bench_refuse("there is no collective '%s': give all_reduce, or another of those in --help", name);
     }
     for (size_t i = 0; (call = bench_call_at(i)) != NULL; i++) {
         bool there = false;
@@ -431,13 +371,13 @@ static bool read_word(struct reading *r, int count, char **words, int *index)
     }
     const struct flag *flag = find_flag(word, &value);
     if (flag == NULL && (strcmp(word, "-t") == 0 || strcmp(word, "-g") == 0)) {
-        return refuse("%s is for threads and GPUs, of which there are none here: say with -n how many processes", word);
+        return bench_refuse("%s is for threads and GPUs, of which there are none here: say with -n how many processes", word);
     }
     if (flag == NULL) {
-        return refuse("unknown flag '%s', try --help", word);
+        return bench_refuse("unknown flag '%s', try --help", word);
     }
     if (value == NULL && flag->value != NULL && *index + 1 >= count) {
-        return refuse("a value is missing after '%s', try --help", word);
+        return bench_refuse("a value is missing after '%s', try --help", word);
     }
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
@@ -449,7 +389,7 @@ static bool list_sizes(struct reading *r)
     struct bench_options *o = r->o;
     for (uint64_t size = r->least; size <= r->most; size = r->step_given ? size + r->step : size * r->factor) {
         if (o->size_count == BENCH_SIZES_MOST) {
-            return refuse("more than %d sizes from -b to -e: raise -i or -f", BENCH_SIZES_MOST);
+            return bench_refuse("more than %d sizes from -b to -e: raise -i or -f", BENCH_SIZES_MOST);
         }
         o->sizes[o->size_count++] = size;
     }
@@ -466,7 +406,7 @@ static bool check_pairs(const struct bench_options *o)
     }
     for (size_t c = 0; c < o->call_count; c++) {
         if (o->calls[c]->reduces) {
-            return refuse("-o %s means nothing for -d %s: %s", op_names[o->ops[0]], type_names[o->types[0]],
+            return bench_refuse("-o %s means nothing for -d %s: %s", op_names[o->ops[0]], type_names[o->types[0]],
                           redop_refusal(o->ops[0], o->types[0]));
         }
     }
@@ -484,7 +424,7 @@ static bool leave_messages_out(struct bench_options *o)
     }
     bool all = bench_call_at(o->call_count) == NULL;
     if (kept < o->call_count && !all) {
-        return refuse("--kill-rank is for collectives, which fail on all ranks: leave sendrecv out");
+        return bench_refuse("--kill-rank is for collectives, which fail on all ranks: leave sendrecv out");
     }
     o->call_count = kept;
     return true;
@@ -497,51 +437,81 @@ static unsigned cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
+/* The network: it says how many ranks there are. */
+static bool check_wan(struct reading *r)
+{
+    char error[WAN_ERROR];
+    struct bench_options *o = r->o;
+    if (o->transport == BENCH_SHM || o->transport == BENCH_FABRIC) {
+        return bench_refuse("--wan has sockets between its hosts: leave --transport out");
+    }
+    o->network = wan_ini_load(o->wan, error);
+    if (o->network == NULL) {
+        return bench_refuse("--wan: %s", error);
+    }
+    unsigned hosts = o->network->host_count, most = hosts < BENCH_RANKS_MOST ? hosts : BENCH_RANKS_MOST;
+    if (r->ranks_given && o->world > most) {
+        return bench_refuse("-n %u is more than the %u hosts of %s: lower -n", o->world, most, o->wan);
+    }
+    o->world = r->ranks_given ? o->world : most;
+    o->transport = BENCH_TCP;
+    return true;
+}
+
 static bool check_all(struct reading *r)
 {
     struct bench_options *o = r->o;
+    if (o->wan != NULL && !check_wan(r)) {
+        return false;
+    }
     unsigned most_bound = cores();
     if (r->least > r->most) {
-        return refuse("-b %" PRIu64 " is more than -e %" PRIu64 ": raise -e", r->least, r->most);
+        return bench_refuse("-b %" PRIu64 " is more than -e %" PRIu64 ": raise -e", r->least, r->most);
     }
     if (r->step_given && r->factor_given) {
-        return refuse("-i and -f exclude each other: leave one out");
+        return bench_refuse("-i and -f exclude each other: leave one out");
     }
     if (r->iterations_given && r->budget_given) {
-        return refuse("--iters and --budget exclude each other: leave one out");
+        return bench_refuse("--iters and --budget exclude each other: leave one out");
     }
     if (r->bind_given && o->bind && o->world > most_bound) {
-        return refuse("--bind 1 with -n %u needs as many cores, and there are %u: give --bind 0, or a smaller -n", o->world, most_bound);
+        return bench_refuse("--bind 1 with -n %u needs as many cores, and there are %u: give --bind 0, or a smaller -n", o->world, most_bound);
     }
-    o->bind = r->bind_given ? o->bind : o->world <= most_bound;
+    o->bind = r->bind_given ? o->bind : o->wan == NULL && o->world <= most_bound;
     if (o->root >= o->world) {
-        return refuse("-r %u is no rank of -n %u: give 0 to %u", o->root, o->world, o->world - 1);
+        return bench_refuse("-r %u is no rank of -n %u: give 0 to %u", o->root, o->world, o->world - 1);
     }
     if (o->kill_rank >= (int)o->world) {
-        return refuse("--kill-rank %d is no rank of -n %u: give 0 to %u", o->kill_rank, o->world, o->world - 1);
+        return bench_refuse("--kill-rank %d is no rank of -n %u: give 0 to %u", o->kill_rank, o->world, o->world - 1);
     }
     if (o->kill_rank != BENCH_NOBODY && o->world < 2) {
-        return refuse("--kill-rank %d with -n 1 leaves nobody: raise -n", o->kill_rank);
+        return bench_refuse("--kill-rank %d with -n 1 leaves nobody: raise -n", o->kill_rank);
     }
     if (r->rounds_given && o->kill_rank == BENCH_NOBODY) {
-        return refuse("--rounds is for --kill-rank: give that, too");
+        return bench_refuse("--rounds is for --kill-rank: give that, too");
     }
     if (o->kill_rank != BENCH_NOBODY && (o->together > 1 || o->cycles > 1)) {
-        return refuse("%s is for measuring, and --kill-rank has rounds of single operations: leave one out", o->together > 1 ? "-m" : "-N");
+        return bench_refuse("%s is for measuring, and --kill-rank has rounds of single operations: leave one out", o->together > 1 ? "-m" : "-N");
     }
     if (o->plot != NULL && o->cycles > 1) {
-        return refuse("--plot draws one cycle: leave -N out");
+        return bench_refuse("--plot draws one cycle: leave -N out");
     }
     if (o->explain && (o->kill_rank != BENCH_NOBODY || o->plot != NULL || o->json != NULL)) {
-        return refuse("--explain measures nothing: leave %s out", o->kill_rank != BENCH_NOBODY ? "--kill-rank" : o->plot != NULL ? "--plot" : "--json");
+        return bench_refuse("--explain measures nothing: leave %s out", o->kill_rank != BENCH_NOBODY ? "--kill-rank" : o->plot != NULL ? "--plot" : "--json");
     }
     if (o->kill_rank != BENCH_NOBODY && o->plot != NULL) {
-        return refuse("--plot draws bandwidth, of which --kill-rank measures none: leave one out");
+        return bench_refuse("--plot draws bandwidth, of which --kill-rank measures none: leave one out");
     }
     if (o->plot != NULL && strcmp(o->plot, "-") == 0) {
-        return refuse("--plot takes the path of a file, not '-'");
+        return bench_refuse("--plot takes the path of a file, not '-'");
     }
     return check_pairs(o) && (o->kill_rank == BENCH_NOBODY || leave_messages_out(o)) && list_sizes(r);
+}
+
+void bench_options_end(struct bench_options *o)
+{
+    wan_network_free(o->network);
+    o->network = NULL;
 }
 
 bool bench_options_read(int count, char **words, struct bench_options *o)

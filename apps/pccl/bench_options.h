@@ -12,6 +12,8 @@ enum { BENCH_RANKS_MOST = 64, BENCH_CALLS_MOST = 32, BENCH_SIZES_MOST = 512, BEN
 enum bench_transport { BENCH_AUTO, BENCH_TCP, BENCH_SHM, BENCH_FABRIC };
 enum bench_average { BENCH_RANK_0, BENCH_MEAN, BENCH_LEAST, BENCH_MOST };
 
+struct wan_network;
+
 struct bench_options {
     const struct bench_call *calls[BENCH_CALLS_MOST];
     size_t call_count;
@@ -36,11 +38,14 @@ struct bench_options {
     int kill_rank;              /* BENCH_NOBODY: nobody is killed */
     int rounds;
     const char *json, *plot;    /* paths; null: none */
+    const char *wan;            /* path; null: all on this host */
+    struct wan_network *network; /* owned; of `wan`; null: none */
     bool done;                  /* the help has been printed: nothing to run */
 };
 
-/* Reads the words behind "bench"; false: one sentence on standard error says what to mend. */
+/* Reads the words behind "bench", which bench_options_end ends; false: one sentence on standard error says what to mend. */
 bool bench_options_read(int count, char **words, struct bench_options *o);
+void bench_options_end(struct bench_options *o);
 const char *bench_type_name(enum dtype type); /* as nccl-tests prints it: "float" */
 
 /* One line of a table. */

@@ -77,8 +77,9 @@ static void titles(FILE *out, const struct bench_options *o)
 void bench_table_head(FILE *out, const struct bench_results *all)
 {
     const struct bench_options *o = all->options;
-    fprintf(out, "# pccl bench %d.%d.%d: %u rank%s of this host%s, data over %s, %u lane%s\n", PCCL_VERSION_MAJOR,
-            PCCL_VERSION_MINOR, PCCL_VERSION_PATCH, o->world, o->world == 1 ? "" : "s", o->bind && o->world > 1 ? ", each on a core of its own" : "",
+    fprintf(out, "# pccl bench %d.%d.%d: %u rank%s of %s%s%s, data over %s, %u lane%s\n", PCCL_VERSION_MAJOR,
+            PCCL_VERSION_MINOR, PCCL_VERSION_PATCH, o->world, o->world == 1 ? "" : "s", o->wan != NULL ? "the emulated network " : "this host", o->wan != NULL ? o->wan : "",
+            o->bind && o->world > 1 ? ", each on a core of its own" : "",
             all->transport, o->lanes, o->lanes == 1 ? "" : "s");
     if (o->kill_rank != BENCH_NOBODY) {
         head_of_kills(out, o);

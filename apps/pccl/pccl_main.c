@@ -9,6 +9,8 @@
 #include "kernels/kernels.h"
 #include "pccl.h"
 #include "pccl/bench_command.h"
+#include "pccl/topo_command.h"
+#include "pccl/wan_command.h"
 #include "wire/frame.h"
 
 #ifdef __clang__
@@ -22,6 +24,8 @@ static const struct command {
     int (*run)(int count, char **words); /* with the words behind its name; the exit status */
 } commands[] = {
     {"bench", "measure collectives between processes of this host, and check them", bench_command},
+    {"topo", "show how the members of a run are linked, and what is made of it", topo_command},
+    {"wan", "emulate a wide area on this machine, and run programs in it", wan_command},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -1,4 +1,5 @@
-/* compare_cubic.c - preloaded by bench/compare/compare.py into other libraries: their TCP sockets use cubic.
+/* compare_cubic.c - preloaded by bench/compare/compare.py into other libraries: their TCP sockets use cubic, or what
+ * COMPARE_CONGESTION names.
  *
  * Some kernels' default halves the throughput of loopback; ours chooses cubic there by itself, so that it would win by that
  * alone.  An accepted socket has what its listener had.
@@ -6,6 +7,8 @@
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,7 +17,8 @@ int socket(int domain, int type, int protocol)
 {
     int fd = (int)syscall(SYS_socket, domain, type, protocol);
     if (fd >= 0 && (domain == AF_INET || domain == AF_INET6) && (type & 0xF) == SOCK_STREAM) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+        const char *named = getenv("COMPARE_CONGESTION"), *name = named != NULL ? named : "cubic";
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name));
     }
     return fd;
 }

@@ -146,12 +146,36 @@ pcclResult_t pcclGetMissingRanks(const pcclComm_t *communicator, uint32_t *ranks
 struct info_stats {
     pcclConnectionStats_t *out;
     pcclTransport_t *transports; /* in place of `out` */
+    pcclTcpConnection_t *tcp;    /* the same; */
+    bool only_tcp;               /* ... these are what is counted */
     size_t capacity, count;
 };
+
+static void info_stat_tcp(struct info_stats *stats, const struct comm_traffic *one)
+{
+    if (one->transport == NULL || one->by != TRANSPORT_TCP) {
+        return;
+    }
+    if (stats->count < stats->capacity) {
+        struct transport_tcp seen;
+        transport_tcp_look(one->transport, &seen);
+        pcclTcpConnection_t *t = &stats->tcp[stats->count];
+        *t = (pcclTcpConnection_t){
+            .peer = one->peer, .lane = one->lane, .sockets = seen.sockets, .rate = seen.rate, .retransmitted_bytes = seen.retransmitted,
+            .rtt_us = seen.rtt_us, .least_rtt_us = seen.least_rtt_us,
+        };
+        snprintf(t->congestion, sizeof t->congestion, "%s", seen.congestion);
+    }
+    stats->count++;
+}
 
 static void info_stat(void *user, const struct comm_traffic *one)
 {
     struct info_stats *stats = user;
+    if (stats->only_tcp) {
+        info_stat_tcp(stats, one);
+        return;
+    }
     if (stats->count < stats->capacity && stats->transports != NULL) {
         static const pcclTransportKind_t kinds[] = {
             [TRANSPORT_TCP] = pcclTransportTcp, [TRANSPORT_SHM] = pcclTransportSharedMemory, [TRANSPORT_FABRIC] = pcclTransportFabric,
@@ -161,7 +185,10 @@ static void info_stat(void *user, const struct comm_traffic *one)
         snprintf(t->provider, sizeof t->provider, "%s", one->provider);
         snprintf(t->reason, sizeof t->reason, "%s", one->why);
     } else if (stats->count < stats->capacity) {
-        stats->out[stats->count] = (pcclConnectionStats_t){one->peer, one->lane, one->tx_bytes, one->rx_bytes};
+        stats->out[stats->count] = (pcclConnectionStats_t){
+            .peer = one->peer, .lane = one->lane, .tx_bytes = one->tx_bytes, .rx_bytes = one->rx_bytes,
+            .window_bytes = one->window_bytes, .granted_bytes = one->granted_bytes, .bounded_operations = one->bounded,
+        };
     }
     stats->count++;
 }
@@ -203,6 +230,13 @@ pcclResult_t pcclGetTransports(const pcclComm_t *communicator, pcclTransport_t *
     struct info_stats stats = {.transports = transports_out, .capacity = capacity};
     const char *missing = count_out == NULL ? "count_out" : transports_out == NULL && capacity > 0 ? "transports_out" : NULL;
     return info_connections(communicator, "transports", missing, &stats, count_out);
+}
+
+pcclResult_t pcclGetTcpConnections(const pcclComm_t *communicator, pcclTcpConnection_t *connections_out, size_t capacity, size_t *count_out)
+{
+    struct info_stats stats = {.tcp = connections_out, .only_tcp = true, .capacity = capacity};
+    const char *missing = count_out == NULL ? "count_out" : connections_out == NULL && capacity > 0 ? "connections_out" : NULL;
+    return info_connections(communicator, "TCP connections", missing, &stats, count_out);
 }
 
 pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out)

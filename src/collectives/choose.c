@@ -1,16 +1,17 @@
 /* choose.c - the formulas, and the least of them.
  *
  * Its one idea: an operation takes as long as the way of its busiest member, what that one does and the one-way delays one after the
- * other; or, where more members than cores share a host, as long as these cores need for what all of them do.  Who sends a
+ * other.  A byte takes as long as the member needs for it or as its link does, whichever is more.  Or, where more members than cores share a host, as long as these cores need for what all of them do.  Who sends a
  * message and receives one pays `message`, for a byte `byte` (half of them each end); READY goes to all partners before data may come, HOLD to
  * all members at the end.  Counted at each file of an algorithm.
  * Source: Hockney, "The communication challenge for MPP", 1994; Thakur, Rabenseifner and Gropp, 2005.
- * Invariant: nothing here overflows: above 64 MiB time grows as the bytes do, and costs are cut at 2^17.
+ * Invariant: nothing here overflows: above 64 MiB time grows as the bytes do, and costs are cut at 2^17, those of links at 2^23.
  * SPDX-License-Identifier: MIT */
 #include "collectives/choose.h"
 
 enum {
     CHOOSE_MOST_PS = 1 << 17,
+    CHOOSE_LINK_MOST_PS = 1 << 23, /* a byte at 1 Mb/s */
     CHOOSE_MOST_SCRATCH = 16 << 20, /* for what a member sums up or hands on for others: as much as a lane stages */
     CHOOSE_SWITCH = 3, /* where members share a core, a message wakes another one: what that costs, in messages (docs/internals/MEASUREMENTS.md) */
 };
@@ -209,16 +210,15 @@ static struct load load_of(const struct choose_call *c, enum plan_algorithm algo
 }
 
 /* The time of so many bytes. */
-static uint64_t bytes_ns(uint64_t bytes, uint32_t ps)
+static uint64_t bytes_ns(uint64_t bytes, uint64_t ps)
 {
-    uint64_t each = least(ps, CHOOSE_MOST_PS);
-    return bytes / 1000 * each + bytes % 1000 * each / 1000;
+    return bytes / 1000 * ps + bytes % 1000 * ps / 1000;
 }
 
-static uint64_t work_ns(const struct choose_call *c, const struct work *w, uint64_t control, uint64_t each)
+static uint64_t work_ns(const struct choose_call *c, const struct work *w, uint64_t control, uint64_t each, uint64_t byte_ps)
 {
-    return (w->messages + control) * each * least(c->costs.message_ns, CHOOSE_MOST_PS) / 2 + bytes_ns(w->moved, c->costs.byte_ps) / 2 +
-           bytes_ns(w->folded, c->costs.fold_ps);
+    return (w->messages + control) * each * least(c->costs.message_ns, CHOOSE_MOST_PS) / 2 + bytes_ns(w->moved, byte_ps) / 2 +
+           bytes_ns(w->folded, least(c->costs.fold_ps, CHOOSE_MOST_PS));
 }
 
 static uint64_t predict_ns(const struct choose_call *c, enum plan_algorithm algorithm)
@@ -226,9 +226,12 @@ static uint64_t predict_ns(const struct choose_call *c, enum plan_algorithm algo
     struct load l = load_of(c, algorithm);
     bool launch = c->small && algorithm == PLAN_TINY; /* the data are the announcement, and HOLD is all that comes after */
     uint64_t holds = 2 * least(c->world - 1, 32), said = launch ? 0 : 2;
-    uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1) + (l.delays + !launch + 1) * least(c->costs.delay_ns, COSTS_MOST);
-    uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1) / c->world * c->crowd / CHOOSE_CROWD;
-    return way > cores ? way : cores;
+    uint64_t byte = least(c->costs.byte_ps, CHOOSE_MOST_PS), link = algorithm == PLAN_FOREST ? 0 : least(c->link_ps, CHOOSE_LINK_MOST_PS);
+    uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, link > byte ? link : byte) + (l.delays + !launch + 1) * least(c->costs.delay_ns, COSTS_MOST);
+    uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1, byte) / c->world *
+                     c->crowd / CHOOSE_CROWD;
+    uint64_t ns = way > cores ? way : cores;
+    return algorithm == PLAN_FOREST ? choose_forest_ns(&c->forest, c->bytes, ns) : ns;
 }
 
 /* The algorithms that have a plan for this call, as bits. */
@@ -238,11 +241,11 @@ static unsigned possible(const struct choose_call *c)
     bool pairs = plan_kind_pairs((uint8_t)c->kind), apart = pairs || c->kind == PLAN_SEND; /* only two do with each other */
     for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
         enum plan_algorithm algorithm = (enum plan_algorithm)a;
-        bool sums = plan_kind_sums((uint8_t)c->kind), partial = sums && plan_sends_sums(algorithm);
+        bool sums = plan_kind_sums((uint8_t)c->kind), partial = sums && plan_sends_sums(algorithm), forest = algorithm == PLAN_FOREST;
         bool offered = plan_offers(c->kind, algorithm) && (!partial || c->plain) &&
-                       (algorithm != PLAN_RING || c->world >= PLAN_RING_LEAST) &&
+                       (algorithm != PLAN_RING || c->world >= PLAN_RING_LEAST) && (!forest || (c->forest.usable && !c->small)) &&
                        (algorithm != PLAN_DIRECT || c->kind != PLAN_BROADCAST || c->world > 1) &&
-                       (!c->uneven || apart || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring)) &&
+                       (!c->uneven || apart || forest || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring)) &&
                        (!pairs || c->handed_on == (algorithm == PLAN_DIRECT)) &&
                        (!plan_packs(c->kind, algorithm) || (!c->pairs && !c->uneven && 2 * bruck_bytes(c) <= CHOOSE_MOST_SCRATCH)) &&
                        (!partial || c->kind != PLAN_REDUCE || c->bytes <= CHOOSE_MOST_SCRATCH);
@@ -286,7 +289,7 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
     unsigned set = narrow(possible(&c), c.allowed);
     set = c.told ? set : narrow(set, ~hiding_late(c.kind));
     if (c.ring) {
-        set = narrow(set, 1u << PLAN_RING | 1u << PLAN_CHAIN | (c.small ? 1u << PLAN_TINY : 0));
+        set = narrow(set, 1u << PLAN_RING | 1u << PLAN_CHAIN | 1u << PLAN_FOREST | (c.small ? 1u << PLAN_TINY : 0));
     }
     for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
         ns[a] = (set >> a & 1) != 0 ? predict_ns(&c, (enum plan_algorithm)a) : UINT64_MAX;

@@ -13,7 +13,14 @@
 
 /* What PCCL_ALGO asks for: per kind a bit for each algorithm that may be taken.  Never empty. */
 struct choose_wishes {
-    uint8_t allowed[PLAN_KINDS];
+    uint16_t allowed[PLAN_KINDS];
+};
+
+/* What is known of a view's trees. */
+struct forest {
+    bool usable;       /* it has trees, and whoever is beside another in one of them is linked with it */
+    uint32_t mib_ns;   /* predicted by their maker: a MiB of the buffer, all trees together */
+    uint32_t delay_us; /* ... all one-way delays up the slowest tree and down again */
 };
 
 struct choose_call {
@@ -27,9 +34,11 @@ struct choose_call {
     bool told;            /* all members hear of each launch, those too that exchange nothing with it */
     bool uneven;          /* not every member may own a part: direct */
     bool pairs;           /* of each part only two know how much it is */
+    struct forest forest; /* of the view's trees */
     bool handed_on;       /* between its root and others some have to stand in: direct, too, though it is of pairs */
-    uint8_t allowed;
+    uint16_t allowed;
     struct costs costs;   /* of the view */
+    uint32_t link_ps;     /* of the view: a byte on a member's link */
     uint32_t crowd;       /* of the view: members for each core of a host, in CHOOSE_CROWD-ths */
 };
 enum { CHOOSE_CROWD = 256 };
@@ -40,6 +49,9 @@ struct choose_answer {
 };
 
 struct choose_answer choose_algorithm(const struct choose_call *call);
+
+/* choose_forest.c: a sum of so many bytes along the trees; `own_ns`: what the members need for it where no link is in the way. */
+uint64_t choose_forest_ns(const struct forest *forest, uint64_t bytes, uint64_t own_ns);
 
 /* What each kind has. */
 struct choose_wishes choose_all(void);

@@ -59,13 +59,13 @@ static bool bad(char *why, size_t bytes, struct word w, const char *expected)
     return false;
 }
 
-static uint8_t offered(unsigned kind)
+static uint16_t offered(unsigned kind)
 {
-    uint8_t set = 0;
+    uint16_t set = 0;
     for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
-        set |= (uint8_t)(plan_offers((enum plan_kind)kind, (enum plan_algorithm)a) << a);
+        set |= (uint16_t)(plan_offers((enum plan_kind)kind, (enum plan_algorithm)a) << a);
     }
-    return (uint8_t)(set | 1u << PLAN_TINY); /* of small ones, which travel with their launch */
+    return (uint16_t)(set | 1u << PLAN_TINY); /* of small ones, which travel with their launch */
 }
 
 struct choose_wishes choose_all(void)
@@ -89,7 +89,7 @@ static bool read_list(struct word list, unsigned *set, char *why, size_t bytes)
             a++;
         }
         if (a == PLAN_ALGORITHMS) {
-            return bad(why, bytes, name, "tiny, direct, ring, tree, chain, bruck, pairwise or halving");
+            return bad(why, bytes, name, "tiny, direct, ring, tree, chain, bruck, pairwise, halving or forest");
         }
         *set |= 1u << a;
     } while (rest.length > 0);
@@ -131,7 +131,7 @@ static bool read_section(struct word section, struct choose_wishes *out, char *w
         return false;
     }
     for (unsigned k = 0; k < CHOOSE_FUNCTIONS; k++) {
-        uint8_t allowed = (uint8_t)(offered(k) & set);
+        uint16_t allowed = (uint16_t)(offered(k) & set);
         if (named && k == kind && allowed == 0) {
             return none_left(k, section, why, bytes);
         }

@@ -13,20 +13,9 @@ enum { EXEC_ALIGN = 64, EXEC_MIN_WINDOW = 2, EXEC_CACHED_BYTES = 4 << 20 };
 
 /* Offsets into the arena. */
 struct exec_layout {
-    size_t peers, frames, cursors, slot_next, queues, touched, starving, accs, wires, own, total;
+    size_t peers, frames, cursors, queues, touched, starving, folds, accs, wires, own, total;
     size_t acc_stride, wire_bytes, wire_stride;
 };
-
-uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment)
-{
-    return segment->frame + (x->lane + x->lanes - segment->frame % x->lanes) % x->lanes;
-}
-
-uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment)
-{
-    uint32_t first = exec_first_frame(x, segment) - segment->frame;
-    return first < segment->frames ? (segment->frames - first - 1) / x->lanes + 1 : 0;
-}
 
 /* Steps that hand on the input, before all others. */
 static uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
@@ -76,8 +65,9 @@ static bool shares_list(const struct exec *x)
 static struct exec_layout layout_of(const struct exec_config *c)
 {
     const struct exec x = {.plan = c->plan, .lane = c->lane, .lanes = c->lanes};
+    bool ordered = plan_orders(c->plan->params.algorithm);
     struct exec_layout l = {0};
-    size_t sends = 0, largest = 0, folds = 0;
+    size_t sends = 0, largest = 0, folds = 0, contributions = 0;
     bool shared = shares_list(&x);
     for (uint32_t i = 0; i < c->plan->segment_count; i++) {
         const struct plan_segment *s = &c->plan->segments[i];
@@ -87,10 +77,11 @@ static struct exec_layout layout_of(const struct exec_config *c)
             continue;
         }
         largest = most > largest ? most : largest;
-        for (uint32_t j = leading; j < s->steps; j++) {
+        for (uint32_t j = ordered ? 0 : leading; j < s->steps; j++) {
             const struct plan_step *step = &c->plan->steps[s->step + j];
             sends += step->kind == STEP_GIVE ? frames : 0;
             folds += step->kind == STEP_FOLD;
+            contributions += ordered && step->kind == STEP_FOLD && step->partner != PLAN_NOBODY ? frames : 0;
         }
         uint32_t finals = later_sends(&x, s);
         sends += (size_t)frames * (shared && finals > 0 ? 1 : finals);
@@ -103,10 +94,10 @@ static struct exec_layout layout_of(const struct exec_config *c)
     l.peers = layout_add(&l, c->plan->partner_count * sizeof(struct exec_peer));
     l.frames = layout_add(&l, (c->plan->frame_count / (size_t)c->lanes + 1) * sizeof(struct exec_frame));
     l.cursors = layout_add(&l, c->plan->step_count * sizeof(uint32_t));
-    l.slot_next = layout_add(&l, c->room->slot_count * sizeof(uint32_t));
     l.queues = layout_add(&l, sends * sizeof(uint32_t));
     l.touched = layout_add(&l, c->plan->partner_count * sizeof(uint32_t));
     l.starving = layout_add(&l, ((size_t)c->plan->partner_count + 63) / 64 * sizeof(uint64_t));
+    l.folds = layout_add(&l, contributions * sizeof(uint32_t));
     l.accs = layout_add(&l, accs * l.acc_stride);
     l.wires = layout_add(&l, encoded && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
     l.own = layout_add(&l, encoded && folds > 0 ? l.wire_stride : 0);
@@ -152,7 +143,10 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
         case STEP_GIVE:
         case STEP_SEND:
             x->unsent += frames;
-            if (j < leading) {
+            if (step->kind == STEP_GIVE && x->ordered) {
+                p->gives += frames;
+                p->queue[0].tail += frames;
+            } else if (j < leading) {
                 uint32_t phase = step->kind == STEP_SEND ? 1 : 0;
                 bool behind = p->lead_end > 0; /* segments that begin with the input lie one behind the other */
                 PCCL_ASSERT(!behind || (p->lead_phase == phase && first / x->lanes == (p->lead_end - 1 - x->lane) / x->lanes + 1));
@@ -168,7 +162,8 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
             if (p != NULL) {
                 bool in_place = first_fold && x->numeric->plain;
                 bool more = p->expected > 0; /* what is staged lies one behind the other */
-                PCCL_ASSERT(!more || (p->in_place == in_place && (in_place || p->fold_first + p->expected * x->lanes == first)));
+                PCCL_ASSERT(!x->ordered || !in_place);
+                PCCL_ASSERT(!more || x->ordered || (p->in_place == in_place && (in_place || p->fold_first + p->expected * x->lanes == first)));
                 p->in_place = in_place;
                 p->fold_first = more ? p->fold_first : first;
                 p->expected += frames;
@@ -205,6 +200,7 @@ static void init_peers(struct exec *x, uint32_t window)
         }
         p->slot_head = EXEC_NONE;
         p->in_slot = EXEC_NONE;
+        p->window = window < EXEC_MIN_WINDOW ? EXEC_MIN_WINDOW : window;
         p->granted = window < p->expected ? window : p->expected;
         p->held_a = p->in_place ? 0 : p->granted;
         if (p->contributes) {
@@ -241,10 +237,10 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->peers = (struct exec_peer *)(void *)(base + l.peers);
     x->frames = (struct exec_frame *)(void *)(base + l.frames);
     x->cursors = (uint32_t *)(void *)(base + l.cursors);
-    x->slot_next = (uint32_t *)(void *)(base + l.slot_next);
     x->queues = (uint32_t *)(void *)(base + l.queues);
     x->touched = (uint32_t *)(void *)(base + l.touched);
     x->starving = (uint64_t *)(void *)(base + l.starving);
+    x->folds = (uint32_t *)(void *)(base + l.folds);
     x->accs = base + l.accs;
     x->wires = base + l.wires;
     x->own = base + l.own;
@@ -252,7 +248,6 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->wire_stride = l.wire_stride;
     x->fold_first = EXEC_NONE;
     x->direct_bytes = !c->numeric->encoded;
-    x->window = c->window < EXEC_MIN_WINDOW ? EXEC_MIN_WINDOW : c->window;
     x->oldest = c->lane;
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
     bool sums = plan_kind_sums((uint8_t)c->plan->params.kind);
@@ -262,6 +257,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes || (alone && c->numeric->quant == QUANT_NONE));
     PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));
     PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX && (c->plan->piece_count == 0 || c->lanes == 1));
+    x->ordered = plan_orders(c->plan->params.algorithm);
     for (uint32_t f = c->lane; f < c->plan->frame_count; f += c->lanes) {
         x->frames[f / c->lanes].complete = true; /* gaps are; the rest is told below */
     }
@@ -272,6 +268,9 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
         x->oldest += c->lanes;
     }
     init_peers(x, c->window);
+    if (x->ordered) {
+        exec_order_init(x);
+    }
     x->done = x->pending == 0;
     x->idle = x->done && x->unsent == 0;
     x->work = exec_has_work(x);
@@ -282,8 +281,8 @@ static void add_credit(struct exec_peer *p, uint32_t credit)
     p->credit = credit > UINT32_MAX - p->credit ? UINT32_MAX : p->credit + credit; /* it came from outside */
 }
 
-/* The first partner that starves, from this one on: contributions are folded in the order of ranks, so the next ones are served first. */
-static uint32_t starving(const struct exec *x, uint32_t partner)
+/* Contributions are folded in the order of ranks, so the next ones are served first. */
+uint32_t exec_starving(const struct exec *x, uint32_t partner)
 {
     while (partner < x->plan->partner_count) {
         uint64_t rest = x->starving[partner / 64] >> partner % 64;
@@ -337,7 +336,7 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         exec_on_sent(x, e->partner);
         break;
     case EXEC_ROOM:
-        for (uint32_t i = starving(x, 0); i != PLAN_NOBODY; i = starving(x, i + 1)) {
+        for (uint32_t i = exec_starving(x, 0); i != PLAN_NOBODY; i = exec_starving(x, i + 1)) {
             uint32_t before = x->peers[i].granted;
             exec_grant(x, i);
             out->granted |= x->peers[i].granted != before;
@@ -349,9 +348,13 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         }
         break;
     case EXEC_TELL:
-        for (uint32_t i = starving(x, 0); i != PLAN_NOBODY; i = starving(x, i + 1)) {
+        for (uint32_t i = exec_starving(x, 0); i != PLAN_NOBODY; i = exec_starving(x, i + 1)) {
             tell(x, i, &e->moved);
         }
+        break;
+    case EXEC_WINDOW:
+        x->peers[e->partner].window = e->credit < EXEC_MIN_WINDOW ? EXEC_MIN_WINDOW : e->credit;
+        exec_grant(x, e->partner);
         break;
     case EXEC_MOVED:
         tell(x, e->partner, &e->moved);

@@ -18,6 +18,9 @@
  * gives the window back and grants them all.  Hence no grant of half B ever waits for a program or for other room, and every frame at
  * the head of a connection can be consumed (docs/internals/decisions/0012-room-for-sums-of-others.md).  Frames of one sender and one segment
  * arrive in their order.
+ * Where segments of many trees lie between each other (plan_orders), contributions go between two partners in the order of frames,
+ * whichever is ready first: so the next one to be granted is known, and a frame waits for none behind it.  They are folded as their frames
+ * get to them.
  *
  * What is packed waits for all frames before it (exec_work.c), which may come in any order: they have their own places in scratch.
  *
@@ -31,18 +34,31 @@
 #include "collectives/plan.h"
 #include "kernels/numeric.h"
 
+enum { ROOM_BLOCKS = 64 };
+
+struct room_slot {
+    uint32_t next;  /* behind it among the free ones, or in its sender's queue */
+    uint32_t frame; /* in use: what is in it, where contributions may be folded in another order than they come in */
+};
+
 /* A lane's staging memory, shared by all its executors; counters are atomic because launches reserve from any thread,
  * slots themselves are taken and given back by the holder of the lane only.  At least two slots. */
 struct room {
-    unsigned char *slots;   /* borrowed: slot_count x slot_bytes */
-    uint32_t slot_bytes, slot_count;
-    uint32_t *free_list;    /* borrowed: slot_count entries */
-    uint32_t free_slots;    /* entries of free_list in use */
+    unsigned char *block[ROOM_BLOCKS]; /* borrowed: block_slots x slot_bytes each */
+    uint32_t blocks, block_slots, slot_bytes;
+    uint32_t slot_count;    /* of all blocks */
+    struct room_slot *slot; /* borrowed, of each slot */
+    uint32_t free_first, free_slots;
     int32_t half_a, half_b; /* grants left in each half (atomic access) */
     int32_t reserve;        /* of half A: only launches take these */
 };
 
-void room_init(struct room *room, unsigned char *slots, uint32_t slot_bytes, uint32_t slot_count, uint32_t *free_list);
+/* `slot` has an entry for each slot that the room may ever have. */
+void room_init(struct room *room, unsigned char *block, uint32_t slot_bytes, uint32_t block_slots, struct room_slot *slot);
+/* By the holder of the lane: one more block of the same size, for half A; there are less than ROOM_BLOCKS. */
+void room_grow(struct room *room, unsigned char *block);
+/* By the holder of the lane: the last block, which the caller frees.  Null: it is the only one, a slot is in use, or grants are out. */
+unsigned char *room_shrink(struct room *room);
 /* Grants that a launch may take from half A for each of its senders, at most `most`.  A world that `holds` some for launches of before
  * gets half of what is free and leaves the reserve to others; one that holds none gets two for each sender as long as there are any. */
 uint32_t room_window(const struct room *room, uint32_t senders, uint32_t most, bool holds);
@@ -72,6 +88,7 @@ enum exec_event_kind {
     EXEC_ARRIVED, /* all bytes of the frame announced last by partner are at out.dst, or were lent */
     EXEC_PULL,    /* partner's connection can take a frame: out.data is the next one, null if none */
     EXEC_SENT,    /* the frame pulled last for partner has left */
+    EXEC_WINDOW,  /* partner may hold `credit` grants from now on, as its link fills */
     EXEC_MOVED,   /* partner is to be told of the operation's last move */
     EXEC_ROOM,    /* nobody's, like all below: the lane's room has grants again: serve starved senders */
     EXEC_WORK,    /* there is time for one of the copies that wait (exec.work) */
@@ -88,7 +105,7 @@ struct exec_move {
 struct exec_event {
     enum exec_event_kind kind;
     uint32_t partner; /* its number in the plan; HEADER: PLAN_NOBODY if the sender has none */
-    uint32_t credit;  /* READY, CREDIT */
+    uint32_t credit;  /* READY, CREDIT, WINDOW */
     uint32_t sums;    /* CREDIT: contributions to us, in all, with those sent; 0: nothing is said of them */
     uint32_t frame;   /* HEADER: as the sender calls it (plan_wire) */
     uint32_t phase;   /* HEADER: 0 contribution, 1 final */
@@ -143,8 +160,8 @@ struct exec {
     struct exec_peer *peers;   /* by partner */
     struct exec_frame *frames; /* of this lane */
     uint32_t *cursors;         /* per plan step that receives: the next frame to be announced */
-    uint32_t *slot_next;       /* per slot of the room: the next one of the same sender's queue */
     uint32_t *queues;          /* the peers' queues of sends */
+    uint32_t *folds;           /* ordered: the frames that each peer contributes to */
     uint32_t *touched;         /* partners, see exec_touched */
     uint32_t touched_count;
     uint64_t *starving;        /* a bit for each partner that starves */
@@ -154,10 +171,10 @@ struct exec {
     size_t acc_stride, wire_stride;
     uint32_t wire_refs[EXEC_WIRES]; /* sends of each result not yet left */
     uint32_t fold_first, fold_frames, finished; /* not plain: first of the frames reduced here, how many, finished ones */
-    uint32_t window;    /* grants that a sender should have, beyond what waits to be reduced */
     uint32_t starved_peers, starved_next; /* senders that wait for room; those whom half B may serve, too */
     uint32_t check_every, check_in; /* steps until all invariants are looked at again */
     bool direct_bytes;  /* wire bytes are user bytes: send from and receive into the user's buffers */
+    bool ordered;       /* contributions go and come in the order of frames, of whichever segments (plan_orders) */
     bool sums;          /* contributions may be sums of others': who sends them says what is ready */
 };
 
@@ -198,6 +215,13 @@ bool exec_has_credit(const struct exec *x, uint32_t partner);
 
 /* A partner for which exec_has_frame or exec_has_credit may have become true since it was last given here; PLAN_NOBODY: no more. */
 uint32_t exec_touched(struct exec *x);
+
+/* The first partner from this one on that is to have more grants than the room has; PLAN_NOBODY: none. */
+uint32_t exec_starving(const struct exec *x, uint32_t partner);
+struct exec_grants {
+    uint32_t held, window; /* contributions that a partner may have under way, or here and not folded; those that it is to have */
+};
+struct exec_grants exec_grants(const struct exec *x, uint32_t partner);
 
 /* Whether a PULL for this partner would give a frame now. */
 bool exec_has_frame(const struct exec *x, uint32_t partner);

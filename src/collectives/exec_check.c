@@ -11,7 +11,7 @@
 static uint32_t slots_of(const struct exec *x, const struct exec_peer *p)
 {
     uint32_t slots = p->receiving && p->in_slot != EXEC_NONE;
-    for (uint32_t slot = p->slot_head; slot != EXEC_NONE && slots <= x->room->slot_count; slot = x->slot_next[slot]) {
+    for (uint32_t slot = p->slot_head; slot != EXEC_NONE && slots <= x->room->slot_count; slot = x->room->slot[slot].next) {
         PCCL_ASSERT(slot < x->room->slot_count);
         slots++;
     }
@@ -27,6 +27,7 @@ static void check_account(const struct exec *x, const struct exec_peer *p)
     PCCL_ASSERT(!p->starved || p->granted < p->expected);
     PCCL_ASSERT(!p->busy || p->out_bytes > 0 || x->plan->params.count == 0);
     PCCL_ASSERT(p->queue[0].head <= p->queue[0].tail && p->queue[1].head <= p->queue[1].tail);
+    PCCL_ASSERT(!x->ordered || (!p->in_place && p->queue[0].tail <= p->gives));
     if (!p->in_place) {
         PCCL_ASSERT(p->granted - p->folded == p->held_a + p->held_b);
         PCCL_ASSERT(p->announced - p->folded == slots_of(x, p));

@@ -32,7 +32,7 @@ static bool header_valid(const struct exec *x, const struct exec_event *e, uint3
         return false;
     }
     if (e->phase == 0) {
-        return p->announced < p->granted;
+        return p->announced < p->granted && (p->folds == NULL || p->folds[p->announced] == frame);
     }
     /* Final data is a function of this rank's contribution: it cannot come while that still waits here. */
     return v.segment->step + v.state->step == *step && !v.state->queued;
@@ -77,7 +77,7 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
         return;
     }
     p->in_slot = room_slot_take(x->room);
-    out->dst = x->room->slots + (size_t)p->in_slot * x->room->slot_bytes;
+    out->dst = room_slot(x->room, p->in_slot);
 }
 
 void exec_on_lent(struct exec *x, const struct exec_event *e)
@@ -87,6 +87,23 @@ void exec_on_lent(struct exec *x, const struct exec_event *e)
     struct exec_view v = exec_view(x, p->in_frame);
     exec_fold_lent(x, &v, p->in_folded, e->data, e->bytes);
     p->in_folded += e->bytes;
+}
+
+/* A contribution that was not lent, in its slot. */
+static void arrived_staged(struct exec *x, struct exec_peer *p)
+{
+    x->room->slot[p->in_slot].next = EXEC_NONE;
+    if (x->ordered) {
+        x->room->slot[p->in_slot].frame = p->in_frame;
+    }
+    if (p->slot_head == EXEC_NONE) {
+        p->slot_head = p->in_slot;
+    } else {
+        x->room->slot[p->slot_tail].next = p->in_slot;
+    }
+    p->slot_tail = p->in_slot;
+    exec_advance(x, p->in_frame);
+    exec_resume(x);
 }
 
 void exec_on_arrived(struct exec *x, uint32_t partner)
@@ -104,9 +121,7 @@ void exec_on_arrived(struct exec *x, uint32_t partner)
             exec_release_slot(x, partner, p->in_slot);
         }
         exec_advance(x, v.frame);
-        return;
-    }
-    if (p->in_phase == 1 || p->in_place) {
+    } else if (p->in_phase == 1 || p->in_place) {
         if (p->in_phase == 1 && !x->direct_bytes) {
             exec_save(x, &v, false);
             numeric_decode(x->numeric, exec_out_bytes(x, &v), p->in_buffer, v.count);
@@ -114,17 +129,9 @@ void exec_on_arrived(struct exec *x, uint32_t partner)
             p->in_buffer = NULL;
         }
         exec_landed(x, &v);
-        return;
-    }
-    x->slot_next[p->in_slot] = EXEC_NONE;
-    if (p->slot_head == EXEC_NONE) {
-        p->slot_head = p->in_slot;
     } else {
-        x->slot_next[p->slot_tail] = p->in_slot;
+        arrived_staged(x, p);
     }
-    p->slot_tail = p->in_slot;
-    exec_advance(x, v.frame);
-    exec_resume(x);
 }
 
 bool exec_has_frame(const struct exec *x, uint32_t partner)
@@ -169,8 +176,12 @@ void exec_on_pull(struct exec *x, uint32_t partner, struct exec_out *out)
         }
     } else {
         v = exec_view(x, p->queue[0].frames[p->queue[0].head++]);
+        bool own = v.state->value == VALUE_NONE; /* ordered, and nothing is folded here */
         v.state->queued = false;
-        out->data = exec_out_bytes(x, &v);
+        if (own) {
+            exec_save(x, &v, false);
+        }
+        out->data = own ? exec_own_bytes(x, &v) : exec_out_bytes(x, &v);
     }
     p->credit -= out->phase == 0 ? 1 : 0;
     p->gave += out->phase == 0 ? 1 : 0;
@@ -211,10 +222,11 @@ void exec_stop(struct exec *x)
         if (p->receiving && p->in_slot != EXEC_NONE) {
             room_slot_give(x->room, p->in_slot);
         }
-        for (uint32_t slot = p->slot_head; slot != EXEC_NONE; slot = x->slot_next[slot]) {
+        while (p->slot_head != EXEC_NONE) {
+            uint32_t slot = p->slot_head;
+            p->slot_head = x->room->slot[slot].next;
             room_slot_give(x->room, slot);
         }
-        p->slot_head = EXEC_NONE;
         if (p->out_buffer != NULL) {
             frame_pool_give(x->pool, p->out_buffer);
         }

@@ -101,6 +101,23 @@ static void fold_own(struct exec *x, const struct exec_view *v)
     }
 }
 
+/* What has come of a partner to this frame, out of its slots; EXEC_NONE: nothing has, or it came in place. */
+static uint32_t take_slot(struct exec *x, struct exec_peer *p, uint32_t frame)
+{
+    uint32_t slot = p->slot_head;
+    if (p->in_place || slot == EXEC_NONE) {
+        return EXEC_NONE;
+    }
+    if (x->ordered) {
+        return exec_order_take(x, p, frame);
+    }
+    if (exec_contribution(x, p, p->folded) != frame) {
+        return EXEC_NONE;
+    }
+    p->slot_head = x->room->slot[slot].next;
+    return slot;
+}
+
 /* Of nobody: the own input.  False: the contribution is not there, or the accumulator is not free. */
 static bool step_fold(struct exec *x, const struct exec_view *v, uint32_t partner)
 {
@@ -112,20 +129,19 @@ static bool step_fold(struct exec *x, const struct exec_view *v, uint32_t partne
         return true;
     }
     struct exec_peer *p = &x->peers[partner];
-    if (p->in_place || p->slot_head == EXEC_NONE || p->fold_first + p->folded * x->lanes != v->frame) {
+    uint32_t slot = take_slot(x, p, v->frame);
+    if (slot == EXEC_NONE) {
         if (p->starved) {
             exec_grant(x, partner); /* it is next now: half B may serve it */
         }
         return false;
     }
-    uint32_t slot = p->slot_head;
-    const unsigned char *wire = x->room->slots + (size_t)slot * x->room->slot_bytes;
+    const unsigned char *wire = room_slot(x->room, slot);
     if (x->numeric->plain) {
         fold_plain(x, v, wire);
     } else {
         fold_wire(x, v, wire);
     }
-    p->slot_head = x->slot_next[slot];
     exec_release_slot(x, partner, slot);
     return true;
 }
@@ -161,8 +177,12 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
 static void step_send(struct exec *x, const struct exec_view *v, uint32_t partner, uint32_t phase)
 {
     struct exec_queue *q = &x->peers[partner].queue[phase];
-    q->frames[q->tail++] = v->frame;
     v->state->queued = phase == 0 && !v->segment->scratch;
+    if (phase == 0 && x->ordered) {
+        exec_order_ready(x, &x->peers[partner]);
+    } else {
+        q->frames[q->tail++] = v->frame;
+    }
     exec_touch(x, partner);
     if (phase == 0 && v->segment->scratch) {
         exec_complete(x, v); /* nothing comes back */
@@ -239,7 +259,7 @@ bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t partner)
     exec_advance(x, v->frame); /* the own input may come first */
     const struct exec_peer *p = &x->peers[partner];
     const struct plan_step *step = &x->plan->steps[v->segment->step + v->state->step];
-    bool next = p->in_place ? first_of_two(x, v) : p->slot_head == EXEC_NONE; /* frames of a sender are folded in their order */
+    bool next = p->in_place ? first_of_two(x, v) : x->ordered || p->slot_head == EXEC_NONE; /* else frames of a sender are folded in their order */
     return next && step->kind == STEP_FOLD && step->partner == partner;
 }
 

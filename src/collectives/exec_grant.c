@@ -28,8 +28,8 @@ void exec_grant(struct exec *x, uint32_t partner)
 {
     struct exec_peer *p = &x->peers[partner];
     bool starved = false, next = false; /* next: its frame would be folded on arrival */
-    while (p->granted < p->expected && p->held_a + p->held_b < x->window && !starved) {
-        uint32_t frame = p->fold_first + p->granted * x->lanes;
+    while (p->granted < p->expected && p->held_a + p->held_b < p->window && !starved) {
+        uint32_t frame = exec_contribution(x, p, p->granted);
         next = exec_next_is_ready(x, p) && exec_wants(x, frame, partner);
         if (next && room_take_b(x->room)) {
             p->held_b++;

@@ -23,7 +23,7 @@ struct exec_peer {
     uint32_t lead_next, lead_end;  /* what leaves straight from the input: next frame, end of their segment */
     uint32_t lead_phase;           /* 0: given, 1: sent */
     bool lead_alone;               /* it goes to this partner only, and nothing is folded there: see exec_on_pull */
-    struct exec_queue queue[2];    /* 0: later GIVEs, 1: later SENDs; all peers may share the memory of the latter, see exec.c */
+    struct exec_queue queue[2];    /* 0: later GIVEs (ordered: all of them, `tail` before the first that is not ready), 1: later SENDs; all peers may share the memory of the latter, see exec.c */
     uint32_t out_frame, out_phase, out_bytes; /* with `busy` */
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
     /* In. */
@@ -32,12 +32,15 @@ struct exec_peer {
     unsigned char *in_buffer;      /* quantised: the final frame in hand, of the pool */
     uint32_t expected;             /* contributions it will send in all */
     uint32_t granted, announced, folded; /* contributions, each at most the one before (granted: at most expected) */
+    uint32_t window;               /* grants that it should have, with what has come and is not folded */
     uint32_t held_a, held_b;       /* of each half: grants outstanding + slots in use */
     uint32_t untold;               /* grants that exec_take_credit will take */
     struct exec_move tell;         /* ... and the move of the operation that it is to be told of; at 0: none */
     uint32_t sums;                 /* contributions that it has said to be ready, folded ones among them */
     uint32_t slot_head, slot_tail; /* arrived, not folded, in order of frames */
     uint32_t fold_first;           /* first frame of the segment that it contributes to */
+    uint32_t gives;                /* ordered: contributions to it in all */
+    uint32_t *folds;               /* ordered: the frames that it contributes to, in exec.folds; else null */
     bool contributes; /* on any lane: the launcher reserved its window */
     bool ready;     /* its READY is in */
     bool busy;      /* a frame was pulled and has not left */
@@ -66,12 +69,13 @@ struct exec_view {
     size_t offset, count; /* elements of the segment */
 };
 
+/* exec_view.c */
 /* First frame of a segment on this lane (may lie beyond its end), and how many there are. */
 uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment);
 uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment);
-
-/* exec_view.c */
 struct exec_view exec_view(const struct exec *x, uint32_t frame);
+/* The k-th frame that this partner contributes to and that is not folded on its way; k < expected. */
+uint32_t exec_contribution(const struct exec *x, const struct exec_peer *p, uint32_t k);
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v);
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v);
 const unsigned char *exec_own_bytes(const struct exec *x, const struct exec_view *v); /* where the program put it, as long as nothing was written there */
@@ -118,6 +122,12 @@ void exec_on_pull(struct exec *x, uint32_t partner, struct exec_out *out);
 void exec_on_sent(struct exec *x, uint32_t partner);
 void exec_stop(struct exec *x);
 
+/* exec_order.c: of plans that order contributions, once queues have places; a sum to that partner is ready; takes what
+ * has come of it to a frame out of its slots, EXEC_NONE if nothing has */
+void exec_order_init(struct exec *x);
+void exec_order_ready(struct exec *x, struct exec_peer *p);
+uint32_t exec_order_take(struct exec *x, struct exec_peer *p, uint32_t frame);
+
 /* exec_check.c: asserts what must hold between two steps */
 void exec_check(struct exec *x);
 
@@ -127,5 +137,6 @@ bool room_take_b(struct room *room);
 void room_give_b(struct room *room, uint32_t count);
 uint32_t room_slot_take(struct room *room);
 void room_slot_give(struct room *room, uint32_t slot);
+unsigned char *room_slot(const struct room *room, uint32_t slot); /* its bytes */
 
 #endif

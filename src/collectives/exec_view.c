@@ -2,11 +2,33 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
 
+uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment)
+{
+    return segment->frame + (x->lane + x->lanes - segment->frame % x->lanes) % x->lanes;
+}
+
+uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment)
+{
+    uint32_t first = exec_first_frame(x, segment) - segment->frame;
+    return first < segment->frames ? (segment->frames - first - 1) / x->lanes + 1 : 0;
+}
+
 struct exec_view exec_view(const struct exec *x, uint32_t frame)
 {
     struct exec_view v = {.frame = frame, .state = &x->frames[frame / x->lanes]};
     v.segment = plan_frame(x->plan, frame, &v.offset, &v.count);
     return v;
+}
+
+uint32_t exec_contribution(const struct exec *x, const struct exec_peer *p, uint32_t k)
+{
+    return p->folds != NULL ? p->folds[k] : p->fold_first + k * x->lanes;
+}
+
+struct exec_grants exec_grants(const struct exec *x, uint32_t partner)
+{
+    const struct exec_peer *p = &x->peers[partner];
+    return (struct exec_grants){.held = p->held_a + p->held_b, .window = p->window};
 }
 
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)

@@ -16,12 +16,17 @@ static size_t share_floor(size_t units, uint64_t part, uint64_t whole)
     return (size_t)(u / whole * part + u % whole * part / whole);
 }
 
+size_t plan_border(const struct plan_params *q, uint64_t part, uint64_t whole)
+{
+    size_t units = q->count / q->align + (q->count % q->align != 0), end = share_floor(units, part, whole);
+    return end == units ? q->count : end * q->align;
+}
+
 /* Borders lie at the rounded-down running sums of the weights: no shard is off by more than one unit of `align`, and
  * the remainder goes where the fractions carry over, the same on every rank. */
 void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights)
 {
     const struct plan_params *q = &plan->params;
-    size_t units = q->count / q->align + (q->count % q->align != 0);
     uint64_t whole = parts;
     unsigned shift = 0;
     if (weights != NULL) {
@@ -42,8 +47,7 @@ void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights)
     size_t first = 0;
     for (uint32_t i = 0; i < parts; i++) {
         sum += weights != NULL ? weights[i] >> shift : 1;
-        size_t end_unit = share_floor(units, sum, whole);
-        size_t end = end_unit == units ? q->count : end_unit * q->align;
+        size_t end = plan_border(q, sum, whole);
         plan_add_segment(plan, first, first, end - first);
         first = end;
     }
@@ -185,6 +189,13 @@ size_t plan_largest(const struct plan_params *q)
 {
     bool cut = (q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING) && q->kind != PLAN_REDUCE;
     size_t parts = cut ? q->world : q->algorithm == PLAN_HALVING ? plan_power(q->world) : 1, most = 0;
+    if (q->algorithm == PLAN_FOREST) {
+        uint64_t share = 0;
+        for (uint32_t t = 0; t < q->trees->count; t++) {
+            share = q->trees->share[t] > share ? q->trees->share[t] : share;
+        }
+        return share_floor(q->count, share, TREE_SET_WHOLE);
+    }
     if (q->algorithm == PLAN_PAIRWISE || plan_packs(q->kind, q->algorithm)) { /* a frame that is packed waits for all of those before it */
         return SIZE_MAX;
     }

@@ -17,6 +17,7 @@
  *   what is only handed on:        RECV one, SEND another, in scratch
  *   a round of Bruck's all-to-all: PACK, SEND one, in scratch; in the next segment RECV another, in scratch
  *   chain reduce, middle:          FOLD prev, FOLD self, GIVE next, in scratch
+ *   tree of a forest, inner node:  FOLD self, FOLD each child, GIVE parent, RECV parent, SEND each child
  *
  * Invariant, checked symbolically for every world size: each element of an output holds what its kind promises, each
  * contribution exactly once, folded in the same order wherever it is computed; every GIVE meets exactly one FOLD, every
@@ -31,6 +32,7 @@
 
 #include "core/part_lists.h"
 #include "core/plan_kind.h"
+#include "topology/tree_set.h"
 
 enum { PLAN_RING_LEAST = 3 }; /* of two members a ring is no other plan than direct */
 enum { PLAN_NOBODY = UINT32_MAX }; /* in place of a partner's number */
@@ -68,6 +70,7 @@ struct plan_params {
     const uint32_t *places;  /* borrowed: position of each rank in the ring; null: it is looked for */
     const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal, any two are linked; at least one is positive: those are
                               * linked with all, the others with them.  PLAN_DIRECT only */
+    const struct tree_set *trees; /* borrowed: a valid set of `world` members.  PLAN_FOREST only, which needs it */
     const uint64_t *apart;   /* borrowed: a bit for each rank that this one has no link with, null: none; what goes between such two is not
                               * in the plan.  PLAN_PAIRWISE only */
     const uint32_t *shown;   /* borrowed: what lists, and equal parts, count each rank as; null: as itself */
@@ -98,7 +101,8 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm);
 /* Whether it sends parts of a sum on as they are, of kinds that sum: for plain types only. */
 static inline bool plan_sends_sums(enum plan_algorithm algorithm)
 {
-    return algorithm == PLAN_RING || algorithm == PLAN_TREE || algorithm == PLAN_HALVING || algorithm == PLAN_CHAIN;
+    return algorithm == PLAN_RING || algorithm == PLAN_TREE || algorithm == PLAN_HALVING || algorithm == PLAN_CHAIN ||
+           algorithm == PLAN_FOREST;
 }
 
 /* Whether few exchange data with each other, in a sum of all: the rest would see that it is missing, not whose program is late. */
@@ -114,19 +118,25 @@ static inline bool plan_packs(enum plan_kind kind, enum plan_algorithm algorithm
     return kind == PLAN_ALL_TO_ALL && algorithm == PLAN_BRUCK;
 }
 
-/* Worst case storage: looks at kind, algorithm, world, rank, root and weights only. */
+/* Whether contributions between two members go in the order of frames, and not as each segment is ready. */
+static inline bool plan_orders(enum plan_algorithm algorithm)
+{
+    return algorithm == PLAN_FOREST;
+}
+
+/* Worst case storage: looks at kind, algorithm, world, rank, root and weights only; of a forest also at count, frames and trees. */
 uint32_t plan_max_segments(const struct plan_params *params);
 uint32_t plan_max_steps(const struct plan_params *params);
 uint32_t plan_max_pieces(const struct plan_params *params);
 uint32_t plan_max_partners(const struct plan_params *params);
 
-/* Whether two ranks exchange anything under the algorithm, empty parts counted; of a ring or chain, whose order is not known
+/* Whether two ranks exchange anything under the algorithm, empty parts counted; of a ring, chain or forest, whose order is not known
  * here, true for any two. */
 bool plan_partners(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t a, uint32_t b);
 /* The partners of a rank one by one, where all are not looked at: each is one of so many, once; in place of the others stands the rank itself. */
 uint32_t plan_partner_count(enum plan_algorithm algorithm, uint32_t world);
 uint32_t plan_partner(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t rank, uint32_t i);
-/* How many others give this rank something to fold.  Looks at kind, algorithm, world, rank, root, ring and weights only. */
+/* How many others give this rank something to fold.  Looks at kind, algorithm, world, rank, root, ring, weights and trees only. */
 uint32_t plan_senders(const struct plan_params *params);
 
 /* Makes the plan of one rank into the caller's storage, of at least the sizes above; null where that is 0. */
@@ -147,6 +157,12 @@ void plan_make_bruck(struct plan *plan);
 void plan_make_bruck_index(struct plan *plan); /* of all-to-all */
 void plan_make_pairwise(struct plan *plan);
 void plan_make_halving(struct plan *plan);
+void plan_make_forest(struct plan *plan);
+
+/* Of a forest: segments, steps of this rank, and who gives it something to fold. */
+uint32_t forest_segments(const struct plan_params *params);
+uint32_t forest_steps(const struct plan_params *params);
+uint32_t forest_senders(const struct plan_params *params);
 
 void plan_number_partners(struct plan *plan); /* ... once the steps are made */
 
@@ -154,6 +170,8 @@ void plan_number_partners(struct plan *plan); /* ... once the steps are made */
  * rank's part instead; opens the program of a segment; appends a step to the segment opened last. */
 void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights);
 void plan_parts(struct plan *plan);
+/* The element at which the first `part` of `whole` parts of the count end; part <= whole < 2^32. */
+size_t plan_border(const struct plan_params *params, uint64_t part, uint64_t whole);
 /* One more segment, its frames behind those of the others. */
 struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, size_t count);
 /* Another one for a rank's part; returns which segment it is, opened. */

@@ -113,6 +113,8 @@ uint32_t plan_senders(const struct plan_params *q)
         return plan_ring_rank(q, plan_ring_position(q, q->root) + 1) != q->rank; /* nothing comes to the first one */
     case PLAN_TREE:
         return children(q->world, (q->rank + q->world - q->root) % q->world);
+    case PLAN_FOREST:
+        return forest_senders(q);
     case PLAN_HALVING:
         return q->rank < power ? log_of(power) + (q->rank + power < q->world) : 0;
     default: /* all give all that they have to the owner of a part, or its host */

@@ -20,8 +20,9 @@ static uint32_t rounds_of(uint32_t world)
 
 bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
 {
-    static const uint8_t offers[PLAN_KINDS] = {
-        [PLAN_ALL_REDUCE] = 1 << PLAN_TINY | 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_TREE | 1 << PLAN_HALVING,
+    static const uint16_t offers[PLAN_KINDS] = {
+        [PLAN_ALL_REDUCE] = 1 << PLAN_TINY | 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_TREE | 1 << PLAN_HALVING |
+                            1 << PLAN_FOREST,
         [PLAN_REDUCE_SCATTER] = 1 << PLAN_DIRECT,
         [PLAN_ALL_GATHER] = 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_BRUCK,
         [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
@@ -66,6 +67,8 @@ uint32_t plan_max_segments(const struct plan_params *q)
         return 1;
     case PLAN_PAIRWISE:
         return pairs_of(q);
+    case PLAN_FOREST:
+        return forest_segments(q);
     default:
         return plan_packs(q->kind, q->algorithm) ? 2 * rounds_of(world) + 1 : world; /* to and from one rank in each, and the output */
     }
@@ -105,6 +108,8 @@ uint32_t plan_max_steps(const struct plan_params *q)
         return pairs_of(q);
     case PLAN_HALVING: /* folds and sends, the own fold, one rank beyond, give and recv */
         return plan_power(world) * (2 * rounds_of(world) + 5);
+    case PLAN_FOREST:
+        return forest_steps(q);
     case PLAN_ALGORITHMS:
         break;
     }
@@ -157,6 +162,9 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     case PLAN_HALVING:
         plan_make_halving(plan);
         break;
+    case PLAN_FOREST:
+        plan_make_forest(plan);
+        break;
     case PLAN_ALGORITHMS:
         break;
     }
@@ -167,6 +175,7 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     PCCL_ASSERT(plan->partner_count <= plan_max_partners(params));
     plan->params.ring = plan->params.places = NULL;
     plan->params.weights = NULL;
+    plan->params.trees = NULL;
     plan->params.apart = NULL;
     plan->params.shown = NULL;
     plan->params.parts = plan->params.out_parts = (struct part_lists){0};

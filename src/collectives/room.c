@@ -4,6 +4,7 @@
  * holds a grant finds a slot.  Half A may be promised to peers whose programs have not launched; half B only for frames
  * that are folded on arrival, so that it always comes back.  A world may take half of what is free of half A when it
  * launches, and what runs leaves a reserve, so that each world with work gets some; nobody's end depends on it.
+ * A room grows by blocks for links with long round trips, whose senders need more grants: all of a new block goes to half A.
  * Invariant: half_a + half_b + all that executors hold = slot_count.
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
@@ -15,20 +16,57 @@ enum {
     ROOM_OWN = 2,     /* grants for each sender that a world gets which holds none */
 };
 
-void room_init(struct room *room, unsigned char *slots, uint32_t slot_bytes, uint32_t slot_count, uint32_t *free_list)
+/* All slots are free, the low ones first: they stay in cache. */
+static void free_all(struct room *room)
 {
-    PCCL_ASSERT(slot_count >= 2 && slot_count <= INT32_MAX);
-    room->slots = slots;
-    room->slot_bytes = slot_bytes;
-    room->slot_count = slot_count;
-    room->free_list = free_list;
-    room->free_slots = slot_count;
-    for (uint32_t i = 0; i < slot_count; i++) {
-        free_list[i] = slot_count - 1 - i; /* low slots first: they stay in cache */
+    for (uint32_t i = 0; i < room->slot_count; i++) {
+        room->slot[i].next = i + 1 < room->slot_count ? i + 1 : EXEC_NONE;
     }
-    room->half_a = (int32_t)(slot_count / 2);
-    room->reserve = (int32_t)(slot_count / ROOM_RESERVE);
-    room->half_b = (int32_t)(slot_count - slot_count / 2);
+    room->free_first = 0;
+    room->free_slots = room->slot_count;
+}
+
+void room_init(struct room *room, unsigned char *block, uint32_t slot_bytes, uint32_t block_slots, struct room_slot *slot)
+{
+    PCCL_ASSERT(block_slots >= 2 && block_slots <= INT32_MAX / ROOM_BLOCKS);
+    *room = (struct room){
+        .block = {block}, .blocks = 1, .block_slots = block_slots, .slot_bytes = slot_bytes, .slot_count = block_slots, .slot = slot,
+        .half_a = (int32_t)(block_slots / 2), .half_b = (int32_t)(block_slots - block_slots / 2),
+        .reserve = (int32_t)(block_slots / ROOM_RESERVE),
+    };
+    free_all(room);
+}
+
+void room_grow(struct room *room, unsigned char *block)
+{
+    PCCL_ASSERT(room->blocks < ROOM_BLOCKS);
+    room->block[room->blocks++] = block;
+    uint32_t *last = &room->free_first; /* the new ones come last: the others are in cache */
+    while (*last != EXEC_NONE) {
+        last = &room->slot[*last].next;
+    }
+    for (uint32_t i = 0; i < room->block_slots; i++) {
+        *last = room->slot_count++;
+        last = &room->slot[*last].next;
+    }
+    *last = EXEC_NONE;
+    room->free_slots += room->block_slots;
+    room_unreserve(room, room->block_slots);
+}
+
+unsigned char *room_shrink(struct room *room)
+{
+    if (room->blocks == 1 || room->free_slots != room->slot_count) {
+        return NULL;
+    }
+    uint32_t got = room_reserve(room, room->block_slots);
+    if (got < room->block_slots) {
+        room_unreserve(room, got);
+        return NULL;
+    }
+    room->slot_count -= room->block_slots;
+    free_all(room);
+    return room->block[--room->blocks];
 }
 
 /* Leaves so many. */
@@ -123,11 +161,21 @@ void room_give_b(struct room *room, uint32_t count)
 uint32_t room_slot_take(struct room *room)
 {
     PCCL_ASSERT(room->free_slots > 0); /* the grant promised it */
-    return room->free_list[--room->free_slots];
+    uint32_t slot = room->free_first;
+    room->free_first = room->slot[slot].next;
+    room->free_slots--;
+    return slot;
 }
 
 void room_slot_give(struct room *room, uint32_t slot)
 {
     PCCL_ASSERT(slot < room->slot_count && room->free_slots < room->slot_count);
-    room->free_list[room->free_slots++] = slot;
+    room->slot[slot].next = room->free_first;
+    room->free_first = slot;
+    room->free_slots++;
+}
+
+unsigned char *room_slot(const struct room *room, uint32_t slot)
+{
+    return room->block[slot / room->block_slots] + (size_t)(slot % room->block_slots) * room->slot_bytes;
 }

@@ -33,7 +33,10 @@ enum {
     BOUNDS_BEHIND = 256,   /* the same of the order of issue */
     BOUNDS_OWED = 1 << 24, /* errors of calls not made yet: 64 neighbours' BOUNDS_OPS, lost 256 times over without an update */
     BOUNDS_MEMBERS = 16384, /* members of a view, and of a world at one time */
+    BOUNDS_ABSENT = 64,     /* members that have left, and of whose edges the rates are remembered */
     BOUNDS_RING = 1024,     /* of a group whose edges are measured and whose ring is searched: that takes tables of n^2 entries */
+    BOUNDS_TREES = 32,        /* trees of a view, which carry a slice of large sums each */
+    BOUNDS_TREE_MEMBERS = 256, /* members of a view that has trees */
     BOUNDS_WORLDS = 65536, /* worlds of a master: the place of one has 16 bits in the numbers of records and searches */
     BOUNDS_WAIT_CHAIN = 64, /* members along which a heartbeat follows who waits for whom */
     BOUNDS_TOMBSTONES = 1024, /* ... that are only remembered, a quarter at most */

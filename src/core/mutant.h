@@ -30,14 +30,15 @@
     X(WITHIN_NOT) X(WINDOW_OWED) X(WINDOW_AGAIN) X(WINDOW_EARLY) X(WINDOW_BEYOND)                            \
     X(WINDOW_HASTY) X(WINDOW_PUT_AGAIN) X(WINDOW_UNSHARED) X(WINDOW_SKIPPED) X(WINDOW_SIGNAL_LATE)           \
     X(WINDOW_DROPPED) X(WINDOW_KEPT) X(WINDOW_NOVOID) X(WINDOW_UNBOUND) X(WINDOW_SIZES) X(WINDOW_CUT_LOST) \
-    X(WINDOW_STAYS) X(WINDOW_HEARD_ON) X(WINDOW_VOID_COUNTS) X(WINDOW_LAST_EARLY) X(WINDOW_WAITS) X(LENT_ON) \
+    X(WINDOW_STAYS) X(WINDOW_HEARD_ON) X(WINDOW_SAYS_ON) X(WINDOW_VOID_COUNTS) X(WINDOW_LAST_EARLY) X(WINDOW_WAITS) X(LENT_ON) \
     X(PATH_UNTOLD) X(PART_MISPLACED) X(PARTS_ALL) X(PARTS_UNSEEN) X(TURN_KEPT) /* between two without a link */ \
     X(REDIAL_NOT) X(REDIAL_COUNTED) X(REFUSED_KEPT) /* of members whose connections were all reset */         \
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
     X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)               \
     X(FABRIC_UNORDERED) /* messages are taken as they come */                                               \
     X(BENCH_WRONG) /* of the benchmark: one element of each result */ X(SUMS_UNREADY) /* of the rooms */            \
-    X(PACK_EARLY) /* of what a frame is packed of, not all has come */
+    X(PACK_EARLY) /* of what a frame is packed of, not all has come */                                             \
+    X(FOREST_EARLY) X(FOREST_BEHIND) X(TREES_UNLINKED) /* a sum that is not ready; behind another tree's; over no link */
 
 #define MUTANT_NUMBER_(name) MUTANT_##name,
 enum mutant { MUTANT_NONE = 0, MUTANT_LIST(MUTANT_NUMBER_) MUTANT_COUNT };

@@ -30,12 +30,14 @@ enum plan_algorithm {
     PLAN_BRUCK = 5,
     PLAN_PAIRWISE = 6,
     PLAN_HALVING = 7,
+    PLAN_FOREST = 8,
     PLAN_ALGORITHMS,
 };
 
 static inline const char *plan_algorithm_name(uint8_t algorithm)
 {
-    static const char *const names[PLAN_ALGORITHMS] = {"tiny", "direct", "ring", "tree", "chain", "bruck", "pairwise", "halving"};
+    static const char *const names[PLAN_ALGORITHMS] = {"tiny", "direct", "ring", "tree", "chain", "bruck", "pairwise", "halving",
+                                                    "forest"};
     return algorithm < PLAN_ALGORITHMS ? names[algorithm] : "?";
 }
 

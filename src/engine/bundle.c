@@ -114,7 +114,9 @@ static struct stream *bundle_stream(struct link *l, const struct bundle_end *end
 {
     struct stream *s = stream_new(l, end->number, end->lane, conn);
     struct fabric_port *port = end->theirs != NULL ? link_fabric(l, end->lane) : NULL;
-    if (s != NULL && port != NULL && transport_fabric_take(&s->transport, port, end->ours, end->theirs) != PCCL_OK) {
+    bool stripe = s != NULL && port == NULL && end->token != 0 && transport_kind(&s->transport) == TRANSPORT_TCP;
+    if (s != NULL && ((port != NULL && transport_fabric_take(&s->transport, port, end->ours, end->theirs) != PCCL_OK) ||
+                      (stripe && !bundle_stripe_begin(s, end)))) {
         stream_free(s);
         return NULL;
     }
@@ -214,7 +216,7 @@ static void bundle_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
                       fabric_fits(link_fabric(l, d->hello.lane), &d->told_fabric);
         const struct bundle_end end = {
             .number = d->hello.number, .lane = d->hello.lane, .lanes = d->hello.lanes, .ours = &d->hello.fabric,
-            .theirs = fabric ? &d->told_fabric : NULL, .share = d->hello.share, .net_here = d->hello.net, .net_there = d->told_net,
+            .theirs = fabric ? &d->told_fabric : NULL, .share = d->hello.share, .net_here = d->hello.net, .net_there = d->told_net, .token = d->striped ? d->hello.token : 0, .dialled = true,
         };
         bundle_add(l, &end, conn, after);
     }
@@ -232,6 +234,7 @@ static void bundle_dial(struct link *l, struct comm_after *after)
         m.lanes = lanes;
         m.share = name != NULL ? SHARE_CAN : l->control.share != SHARE_CAN ? l->control.share : SHARE_BROKE;
         m.net = link_net_own(l, i);
+        m.token = bundle_token(c->engine);
         const struct fabric_port *port = link_fabric(l, i);
         if (port != NULL && !fabric_port_offer(port, &m.fabric)) {
             m.fabric.bytes = 0; /* TCP, then */
@@ -256,7 +259,7 @@ int64_t bundle_tick(struct link *l, int64_t now, struct comm_after *after)
         return CLOCK_NEVER;
     }
     if (l->bundle.number != 0) {
-        return CLOCK_NEVER;
+        return bundle_stripe_tick(l, now);
     }
     if (l->bundle.missing_since == 0) {
         l->bundle.missing_since = now;

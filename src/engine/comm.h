@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collectives/forecast.h"
 #include "core/buckets.h"
 #include "core/list.h"
 #include "core/log.h"
@@ -137,12 +138,23 @@ struct comm_room {
     uint32_t holders;        /* operations that have taken some for their launch and have not ended */
 };
 
+/* What its connections carry.  Written by lane_flow.c, without a lock. */
+struct comm_flow {
+    atomic_uint window;      /* the largest of any of its connections' windows, in frames */
+};
+
 /* Operations on lanes.  Written by op_lanes.c, with comm.lock. */
 struct comm_running {
     uint32_t count;
     int64_t look_at;         /* when lanes look next whether they move */
     bool failed;             /* some of them are to be given up */
     struct plan_cache plans; /* of operations of this view */
+};
+
+/* Whether operations take as long as predicted.  Written by op_forecast.c, with comm.lock. */
+struct comm_forecast {
+    bool measured;           /* an edge, by this member */
+    struct forecast calls;
 };
 
 /* What it holds for when it is used.  Written by rest.c, with comm.lock. */
@@ -220,7 +232,9 @@ struct comm {
     struct comm_machine machine;
     struct comm_ops ops;
     struct comm_room room;
+    struct comm_flow flow;
     struct comm_running running;
+    struct comm_forecast forecast;
     struct comm_rest rest;
     struct comm_links links;
     struct comm_controls controls;
@@ -311,6 +325,8 @@ struct comm_traffic {
     uint32_t lane;           /* UINT32_MAX: the control link */
     enum transport_kind by;
     uint64_t tx_bytes, rx_bytes;
+    uint64_t window_bytes, granted_bytes, bounded; /* as stream_bound; 0: the control link */
+    const struct transport *transport; /* a data connection's, while comm.lock is held; null: the control link */
     const char *provider;    /* of libfabric; "": another transport */
     char why[LINK_WHY_BYTES];
 };

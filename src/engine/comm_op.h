@@ -111,6 +111,12 @@ struct op_run {
     int64_t stall_ns;        /* of its view */
 };
 
+/* How long it should take.  Written by op_forecast.c, with comm.lock. */
+struct op_forecast {
+    int64_t predicted_ns;    /* 0: nothing is predicted */
+    int64_t ready_at;        /* its partners are known to have launched it, since then */
+};
+
 /* What its executors run.  Written by op_lanes.c before LANE_START. */
 struct op_plan {
     struct plan_made *made;  /* held; null: none yet */
@@ -132,6 +138,7 @@ struct comm_op {
     struct op_room room;
     struct op_end end;
     struct op_run run;
+    struct op_forecast forecast;
     struct op_plan plan;
     struct op_share share;
     _Atomic uint64_t moved;  /* stream.c: payload bytes so far, both ways, those of frames in hand included */
@@ -327,6 +334,13 @@ int64_t op_lanes_watch(struct comm *c, int64_t now, struct comm_after *after);
 void op_lanes_done(struct comm_op *op, const struct exec *x);
 void op_lanes_idle(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes);
 void op_lanes_stalled(struct comm_op *op, uint64_t peer);
+
+/* ---- op_forecast.c: with comm.lock ------------------------------------------------------------------------------- */
+
+/* Its lanes begin; one more partner is known to have launched it; its result is there. */
+void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_op *run);
+void op_forecast_ready(struct comm_op *op);
+void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_after *after);
 
 /* ---- rest.c: with comm.lock -------------------------------------------------------------------------------------- */
 

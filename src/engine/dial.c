@@ -11,7 +11,7 @@
 #include "net/sock.h"
 #include "engine/link.h"
 
-enum { DIAL_TRY_NS = 2000000000 }; /* per candidate: five of them must not eat up a link's 5 s when the first answers */
+enum { DIAL_TRY_NS = 2000000000, DIAL_TRIPS = 4 }; /* per candidate: five of them must not eat up a link's 5 s when the first answers */
 
 static void dial_ready(struct source *source, uint32_t events);
 
@@ -133,7 +133,8 @@ static bool dial_next(struct dial *d)
             continue;
         }
         struct transport t;
-        transport_tcp_take(&t, fd, engine_buffers(d->engine));
+        const struct sock_bulk bulk = engine_bulk(d->engine);
+        transport_tcp_take(&t, fd, &bulk);
         if (dial_watch(d, &t, &err)) {
             return true;
         }
@@ -148,6 +149,28 @@ static void dial_failed(struct dial *d, struct comm_after *after)
     if (!dial_next(d)) {
         dial_end(d, NULL, 0, after);
     }
+}
+
+static bool dial_is_data(const struct dial *d)
+{
+    return d->hello.kind == LINK_DATA || d->hello.kind == LINK_STRIPE;
+}
+
+/* How long the connection may be silent. */
+static int64_t dial_silence_ns(const struct dial *d)
+{
+    return d->comm->params.stall_ns + (dial_is_data(d) ? d->comm->params.stall_ns / 2 : 0);
+}
+
+/* How long the acknowledgement of HELLO may take: both may be lost once.  The other end has taken the connection when it sends that, and
+ * its end breaks an operation.  So a data connection has the time that a link may be missing, and a further socket, whose end breaks a
+ * stripe that works, the time that the stripe may be silent. */
+static int64_t dial_greeting_ns(const struct dial *d, bool host)
+{
+    int64_t rtt = host ? 0 : 2 * sock_away_ns(d->conn->source.fd), patience = DIAL_TRY_NS + DIAL_TRIPS * rtt;
+    int64_t least = d->hello.kind == LINK_STRIPE ? dial_silence_ns(d) : d->hello.kind == LINK_DATA ? d->comm->machine.config.link_ns : 0;
+    least = d->next < d->addresses ? 0 : least; /* another address may answer */
+    return patience > least ? patience : least;
 }
 
 /* With comm.lock. */
@@ -169,7 +192,7 @@ static void dial_connected(struct dial *d, struct comm_after *after)
         return;
     }
     if (!host) {
-        sock_tune(c->source.fd, d->comm->params.stall_ns + (d->hello.kind == LINK_DATA ? d->comm->params.stall_ns / 2 : 0));
+        sock_tune(c->source.fd, dial_silence_ns(d));
     }
     if (d->hello.kind == 0) {
         conn_detach(c);
@@ -181,11 +204,19 @@ static void dial_connected(struct dial *d, struct comm_after *after)
     }
     struct writer w;
     writer_init(&w, frame + FRAME_HEADER_BYTES, sizeof frame - FRAME_HEADER_BYTES);
-    put_hello(&w, &d->hello);
+    struct msg_hello hello = d->hello;
+    if (hello.kind == LINK_DATA) { /* within a host one socket is enough, unless more are asked for */
+        bool near = host || sock_within_host(c->source.fd);
+        hello.token = host || (near && d->engine->stripe == 0) ? 0 : hello.token;
+        d->striped = hello.token != 0;
+    }
+    put_hello(&w, &hello);
     frame_put(frame, &(struct frame_header){.type = FRAME_HELLO, .length = (uint32_t)w.used, .run = d->comm->master.run});
     conn_append(c, frame, FRAME_HEADER_BYTES + w.used, NULL, 0);
     conn_flush(c);
     d->greeting = true;
+    d->try_deadline = clock_now_ns() + dial_greeting_ns(d, host);
+    engine_arm(d->engine, d->try_deadline);
     loop_change(c->loop, &c->source, EPOLLIN);
     c->armed = false;
 }
@@ -298,7 +329,7 @@ int64_t dial_tick(struct engine *e, int64_t now)
         if (d->conn != NULL) {
             char text[ADDR_TEXT];
             d->met = DIAL_MET_SILENCE;
-            snprintf(d->why, sizeof d->why, "connect to %s: no answer for 2 s",
+            snprintf(d->why, sizeof d->why, d->greeting ? "greet %s: connected, but no acknowledgement in time" : "connect to %s: no answer for 2 s",
                      dial_where(d, text));
         }
         if (dial_next(d)) {

@@ -18,6 +18,7 @@
 #include "net/sock.h"
 #include "engine/comm.h"
 #include "engine/cores.h"
+#include "engine/environment.h"
 #include "engine/link.h"
 #include "engine/measure.h"
 
@@ -38,6 +39,7 @@ static void engine_reset(struct engine *e)
     list_init(&e->jobs);
     list_init(&e->greetings);
     list_init(&e->dials);
+    stripe_paths_init(&e->paths);
     e->started = false;
     e->users = 0;
     e->greeting_count = 0;
@@ -315,49 +317,6 @@ static pccl_status engine_listen(struct engine *e, struct err *err)
     return PCCL_OK;
 }
 
-static pccl_status engine_spin(struct engine *e, struct err *err)
-{
-    const char *text = getenv("PCCL_SPIN_US");
-    char *end = NULL;
-    e->spin_ns = -1;
-    if (text == NULL || *text == '\0') {
-        return PCCL_OK;
-    }
-    unsigned long us = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || us > ENGINE_SPIN_MOST_US) {
-        return err_set(err, PCCL_ERR_INVALID, "PCCL_SPIN_US '%.20s': expected 0 to %d microseconds", text, ENGINE_SPIN_MOST_US);
-    }
-    e->spin_ns = (int64_t)us * 1000;
-    return PCCL_OK;
-}
-
-static pccl_status engine_buffer(const char *name, atomic_int *buffer, struct err *err)
-{
-    const char *text = getenv(name);
-    char *end = NULL;
-    if (text == NULL || *text == '\0') {
-        atomic_store(buffer, SOCK_BUFFER);
-        return PCCL_OK;
-    }
-    long long bytes = strtoll(text, &end, 10);
-    if (*end != '\0' || !sock_buffer_good(bytes)) {
-        return err_set(err, PCCL_ERR_INVALID, "%s '%.20s': expected %d to %d bytes, or -1: as the kernel tunes it", name, text, SOCK_BUFFER_LEAST,
-                       SOCK_BUFFER_MOST);
-    }
-    atomic_store(buffer, (int)bytes);
-    return PCCL_OK;
-}
-
-static pccl_status engine_sharing(struct engine *e, struct err *err)
-{
-    const char *off = getenv("PCCL_SHM_DISABLE");
-    if (off != NULL && strcmp(off, "") != 0 && strcmp(off, "0") != 0 && strcmp(off, "1") != 0) {
-        return err_set(err, PCCL_ERR_INVALID, "PCCL_SHM_DISABLE '%.20s': expected 0 or 1", off);
-    }
-    e->share = off == NULL || strcmp(off, "1") != 0;
-    return PCCL_OK;
-}
-
 /* Where processes of this host dial for shared memory.  Without it they use TCP. */
 static void engine_listen_host(struct engine *e)
 {
@@ -443,19 +402,7 @@ static pccl_status engine_start(struct engine *e, const struct comm_params *firs
         st = loop_add(&e->service, &e->listener, EPOLLIN, err);
     }
     if (st == PCCL_OK) {
-        st = engine_spin(e, err);
-    }
-    if (st == PCCL_OK) {
-        st = engine_buffer("PCCL_SOCKET_SNDBUF", &e->send_buffer, err);
-    }
-    if (st == PCCL_OK) {
-        st = engine_buffer("PCCL_SOCKET_RCVBUF", &e->receive_buffer, err);
-    }
-    if (st == PCCL_OK) {
-        st = fabric_read_choice("PCCL_NET", getenv("PCCL_NET"), &e->net, err);
-    }
-    if (st == PCCL_OK) {
-        st = engine_sharing(e, err);
+        st = environment_read(e, err);
     }
     if (st == PCCL_OK) {
         e->sharing = e->share || first->share == COMM_WISH_YES;

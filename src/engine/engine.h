@@ -17,8 +17,12 @@
 #include "core/list.h"
 #include "net/conn.h"
 #include "net/loop.h"
+#include "net/stripe_paths.h"
 #include "engine/lane.h"
 #include "engine/outboxes.h"
+
+#define ENGINE_STAGING_BYTES (INT64_C(256) << 20)
+#define ENGINE_STAGING_MOST (INT64_C(1) << 40)
 
 enum { ENGINE_POLLERS = 8, ENGINE_GREETINGS = 64, ENGINE_SPIN_MOST_US = 1000000 };
 
@@ -49,6 +53,13 @@ struct engine {
     bool sharing;           /* somebody who wanted that has started the engine */
     int64_t spin_ns;        /* how long a call that waits looks before it sleeps; -1: learnt by each thread */
     atomic_int send_buffer, receive_buffer; /* of connections for bulk data that begin from now on: bytes, or SOCK_BUFFER_AUTO */
+    struct sock_bulk bulk;  /* of the same: the kernel's limits, and the congestion control */
+    _Atomic int64_t staging; /* bytes of the lanes' rooms beyond their first blocks */
+    int64_t staging_most;    /* PCCL_STAGING_BYTES */
+    atomic_bool staging_told, buffer_told; /* what is said once */
+    uint32_t stripe;        /* PCCL_STRIPE: sockets of each data connection over TCP; 0: as many as gain, within a host one */
+    struct stripe_budget stripes;
+    struct stripe_paths paths; /* kept over stop and start */
     struct costs costs; /* measured at the first start */
     struct lane *lane[BOUNDS_LANES]; /* owned */
     atomic_uint lanes;
@@ -94,9 +105,11 @@ extern const struct lane_calls engine_lane_calls; /* what lanes report, and who 
 void engine_prepare(void);
 void engine_mark(struct engine *e);
 bool engine_marked(struct engine *e);
-static inline struct sock_buffers engine_buffers(struct engine *e)
+static inline struct sock_bulk engine_bulk(struct engine *e)
 {
-    return (struct sock_buffers){.send = atomic_load(&e->send_buffer), .receive = atomic_load(&e->receive_buffer)};
+    struct sock_bulk bulk = e->bulk;
+    bulk.buffers = (struct sock_buffers){.send = atomic_load(&e->send_buffer), .receive = atomic_load(&e->receive_buffer)};
+    return bulk;
 }
 /* Starts it if need be and makes sure that it has `lanes` lanes; one user more. */
 pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err) PCCL_MUST_CHECK;

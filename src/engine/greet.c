@@ -34,7 +34,8 @@ static pccl_status greet_take(struct engine *e, bool host, struct transport *t, 
     if (!host) {
         pccl_status st = sock_accept(e->listener.fd, &fd, from, NULL);
         if (st == PCCL_OK) {
-            transport_tcp_take(t, fd, engine_buffers(e));
+            const struct sock_bulk bulk = engine_bulk(e);
+            transport_tcp_take(t, fd, &bulk);
         }
         return st;
     }
@@ -154,7 +155,8 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     conn->most = UINT32_MAX;
     struct msg_hello_ack ack = {.verdict = HELLO_OK};
     if (conn->transport.shm == NULL) {
-        sock_tune(conn->source.fd, c->params.stall_ns + (m->kind == LINK_DATA ? c->params.stall_ns / 2 : 0));
+        bool data = m->kind == LINK_DATA || m->kind == LINK_STRIPE;
+        sock_tune(conn->source.fd, c->params.stall_ns + (data ? c->params.stall_ns / 2 : 0));
     }
     if (m->kind == LINK_CONTROL) {
         greet_name(c, conn, &ack);
@@ -180,13 +182,16 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     case LINK_DATA:
         bundle_add(l, &(struct bundle_end){.number = m->number, .lane = m->lane, .lanes = m->lanes, .ours = &ack.fabric,
                                            .theirs = ack.fabric.bytes > 0 ? &m->fabric : NULL, .share = link_share_met(c, m->share),
-                                           .net_here = ack.net, .net_there = m->net}, conn, after);
+                                           .net_here = ack.net, .net_there = m->net, .token = m->token}, conn, after);
         break;
     case LINK_SYNC:
         sync_link_adopt(c, m->from, conn, after);
         break;
     case LINK_PROBE:
         probe_adopt(c, conn);
+        break;
+    case LINK_STRIPE:
+        bundle_stripe_join(l, m, conn);
         break;
     case LINK_SHARE:
         break;
@@ -195,7 +200,7 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
 
 static bool greet_fits(struct comm *c, const struct msg_hello *m)
 {
-    return m->kind != LINK_SHARE &&
+    return m->kind != LINK_SHARE && m->kind != LINK_STRIPE &&
            (m->kind != LINK_DATA || (m->lanes >= 1 && m->lanes <= c->machine.config.lanes && m->lane < m->lanes));
 }
 
@@ -209,6 +214,11 @@ static bool greet_ask(struct comm *c, struct greeting *g)
     if (g->hello.kind == LINK_SHARE) { /* of a link that the session knows */
         const struct link *l = link_find(c, g->hello.from);
         if (l != NULL && control_may_share(l, g->hello.number)) {
+            greet_hand_over(c, g, &after);
+        }
+    } else if (g->hello.kind == LINK_STRIPE) { /* the same of a data connection */
+        const struct link *l = link_find(c, g->hello.from);
+        if (l != NULL && bundle_stripe_may_join(l, &g->hello)) {
             greet_hand_over(c, g, &after);
         }
     } else if (greet_fits(c, &g->hello)) {

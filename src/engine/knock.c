@@ -19,7 +19,7 @@ void knock_reached(struct link *l, const struct net_address *at)
 {
     memset(&l->knock.reached, 0, sizeof l->knock.reached);
     for (uint8_t i = 0; i < l->want.info.addresses; i++) {
-        if (addr_same_host(&l->want.info.address[i], at)) {
+        if (address_same_host(&l->want.info.address[i], at)) {
             l->knock.reached = l->want.info.address[i];
             return;
         }

@@ -7,12 +7,10 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/timerfd.h>
 
 #include "core/clock.h"
 #include "core/mix.h"
-#include "core/pages.h"
 #include "engine/comm.h"
 #include "net/fabric.h"
 
@@ -23,12 +21,13 @@ static void lane_outer_ready(struct source *source, uint32_t events);
 struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls, struct err *err)
 {
     struct lane *lane = calloc(1, sizeof *lane);
-    if (lane == NULL || (lane->slots = pages_new(LANE_ROOM_BYTES)) == NULL || !lane_execs_init(lane)) {
+    if (lane != NULL) {
+        lane->engine = engine;
+    }
+    if (lane == NULL || !lane_room_init(lane) || !lane_execs_init(lane)) {
         (void)err_set(err, PCCL_ERR_NOMEM, "make lane %u: no memory: free some", index);
         goto fail;
     }
-    int rc = madvise(lane->slots, LANE_ROOM_BYTES, MADV_HUGEPAGE);
-    (void)rc; /* only faster */
     if (loop_open(&lane->loop, err) != PCCL_OK) {
         goto fail;
     }
@@ -40,8 +39,6 @@ struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_c
     list_init(&lane->later);
     list_init(&lane->streams);
     list_init(&lane->due);
-    room_init(&lane->room, lane->slots, LANE_SLOT_BYTES, LANE_SLOTS, lane->free_list);
-    lane->engine = engine;
     lane->calls = calls;
     lane->index = index;
     lane->outer.fd = lane->loop.epoll;
@@ -49,7 +46,7 @@ struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_c
     return lane;
 fail:
     if (lane != NULL) {
-        pages_free(lane->slots, LANE_ROOM_BYTES);
+        lane_room_free(lane);
         free(lane->buckets);
     }
     free(lane);
@@ -66,7 +63,7 @@ void lane_free(struct lane *lane)
         fabric_port_close(lane->fabric);
     }
     loop_close(&lane->loop);
-    pages_free(lane->slots, LANE_ROOM_BYTES);
+    lane_room_free(lane);
     pthread_mutex_destroy(&lane->lock);
     pthread_mutex_destroy(&lane->mask_lock);
     pthread_mutex_destroy(&lane->inbox_lock);
@@ -251,6 +248,7 @@ static void lane_rest(struct lane *lane, struct comm *comm)
             s->transport.ops->spare(&s->transport);
         }
     }
+    lane_room_rest(lane);
     if (lane->index == 0) {
         lane->calls->rest(comm);
     }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "collectives/exec_wait.h"
+#include "collectives/flow_window.h"
 #include "core/bounds.h"
 #include "core/buckets.h"
 #include "core/turns.h"
@@ -88,6 +89,9 @@ struct lane_calls {
     void (*rest)(struct comm *comm);                                 /* lane 0: they give back what they do not use */
 };
 
+/* Why a room is smaller than the windows of its streams ask for. */
+enum lane_bound { LANE_BOUND_NONE, LANE_BOUND_PROCESS, LANE_BOUND_ROOM };
+
 struct lane {
     pthread_mutex_t lock;
     const struct lane_calls *calls;
@@ -121,9 +125,10 @@ struct lane {
     bool moved;            /* something happened in this pass */
     bool again;            /* something to send has come up behind the streams of this pass */
     struct room room;
-    unsigned char *slots;  /* owned */
+    enum lane_bound bound; /* what a grant has met last that the room should have had */
     struct frame_pool pool; /* of owned buffers */
-    uint32_t free_list[LANE_SLOTS];
+    uint64_t windows;      /* frames beyond FLOW_BASE in the windows of its streams */
+    struct room_slot slot[LANE_SLOTS * ROOM_BLOCKS];
     unsigned char scratch[LANE_SCRATCH];
 };
 
@@ -173,6 +178,7 @@ struct lane_partner {
     struct turn work;      /* in stream.work: there may be a frame for it */
     struct list grants;    /* in stream.grants: there may be grants to tell it */
     uint64_t launch;       /* number among its launches, from 1; 0: its READY is not in */
+    bool bounded;          /* it is counted in stream.bound.operations */
 };
 
 struct lane_exec {
@@ -187,6 +193,13 @@ struct lane_exec {
     bool told_done;
     bool given_up;         /* no memory: what comes for it is drained, until it is stopped */
     struct lane_partner partner[]; /* by their numbers */
+};
+
+/* What a connection's window was, for whoever asks: frames.  Written by the holder of its lane. */
+struct stream_bound {
+    atomic_uint window;    /* of its peer, as the link asks for */
+    atomic_uint granted;   /* what the last of these operations had for it: */
+    _Atomic uint64_t operations; /* for which the lane's bound left so little that it does not show what the link carries */
 };
 
 struct stream {
@@ -207,7 +220,17 @@ struct stream {
     bool can_in, can_out, broken;
     bool untried;          /* its transport has yet to show that it works; then its link counts on it */
     struct exec_edge edge; /* what it has moved since the last look */
+    struct flow_window flow; /* of what its peer contributes */
+    struct stream_bound bound;
+    uint32_t flow_look;    /* frames until the round trip is read again */
+    int64_t rtt_ns;        /* 0: the peer is near, or nothing is known */
+    int64_t looked_at;     /* since then bytes are counted; rx_bytes at that time */
+    uint64_t looked_bytes;
     _Atomic uint64_t tx_bytes, rx_bytes;
+    /* the sockets of its stripe: bundle_stripe.c, with comm.lock */
+    uint32_t dials;        /* under way */
+    uint32_t dialled;      /* number of the last one */
+    int64_t dial_at;       /* the next one not before */
     /* receiving */
     unsigned char small[STREAM_AHEAD]; /* frame heads and credits */
     uint32_t small_at, small_used;
@@ -215,6 +238,7 @@ struct stream {
     uint32_t rx_left;
     struct lane_exec *rx_exec; /* null: drained */
     uint32_t rx_partner;   /* of rx_exec: the peer */
+    bool rx_contributes;   /* what comes was sent against a grant */
     uint32_t rx_element;   /* not 0: the payload is lent to the executor, in elements of so many bytes; */
     uint32_t part_used;    /* ... of the next one there are so many */
     unsigned char part[STREAM_ELEMENT];
@@ -253,6 +277,18 @@ struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view,
 void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out);
 struct list *lane_peers(struct lane *lane, uint64_t peer); /* those of that peer are among these */
 uint32_t lane_peer_hash(struct list *by_peer);
+
+/* lane_room.c */
+bool lane_room_init(struct lane *lane); /* false: no memory */
+void lane_room_free(struct lane *lane);
+void lane_room_grow(struct lane *lane); /* by a block, if the windows of its streams need more and the process may take more */
+void lane_room_rest(struct lane *lane); /* nothing is under way: gives back pages, and blocks that no window needs */
+/* lane_flow.c */
+/* A frame with a contribution has arrived: the window of its sender may grow, here and in the next launches of its communicator. */
+void lane_flow_arrived(struct stream *s);
+void lane_flow_end(struct stream *s);
+/* lane_bound.c: an operation lacks grants since the lane has met a bound. */
+void lane_bound_note(struct lane_exec *e);
 
 /* lane_exec.c */
 bool lane_execs_init(struct lane *lane);

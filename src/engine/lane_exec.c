@@ -125,6 +125,10 @@ bool lane_bind(struct lane_exec *e, uint32_t partner, struct stream *s)
         p->bundle = s->number;
         p->stream = s;
         list_append(&s->partners, &p->bound);
+        if (s->flow.frames > FLOW_BASE) {
+            struct exec_out out;
+            lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_WINDOW, .partner = partner, .credit = s->flow.frames}, &out);
+        }
         exec_offer(e, partner);
     }
     return p->stream == s;
@@ -261,6 +265,9 @@ static void starving_set(struct lane *lane, struct lane_exec *e)
  * only whoever folds the frame on arrival. */
 static void sweep_starving(struct lane *lane)
 {
+    if (lane->starving.first != NULL && !room_has_a(&lane->room)) {
+        lane_room_grow(lane);
+    }
     for (;;) {
         struct turn *any = room_has_a(&lane->room) ? lane->starving.first : NULL;
         struct turn *next = any == NULL && room_has_b(&lane->room) ? lane->starving_next.first : NULL;
@@ -300,6 +307,9 @@ void lane_sweep(struct lane *lane)
         bool again = exec_work(lane, e);
         list_remove(&e->stepped);
         starving_set(lane, e);
+        if (e->x.starved && lane->bound != LANE_BOUND_NONE) {
+            lane_bound_note(e);
+        }
         if (e->x.failed) {
             lane->calls->cancel(e->op->comm, e->op, CAUSE_INTERNAL);
         } else if (e->x.done && !e->told_done) {

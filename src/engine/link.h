@@ -75,6 +75,8 @@ struct bundle_end {
     uint16_t lane, lanes;
     const struct fabric_end *ours, *theirs; /* null: they are not to use the fabric */
     uint8_t share, net_here, net_there;     /* why not, see struct link_bundle */
+    uint64_t token;      /* of a stripe; 0: one plain socket */
+    bool dialled;        /* by this end */
 };
 
 struct link {
@@ -87,6 +89,9 @@ struct link {
     struct link_control control;
     struct link_knock knock;
     struct link_bundle bundle;
+    uint64_t measured_bps;    /* op_forecast.c: by the last probe of the edge alone; 0: none */
+    atomic_bool bound_told;   /* lane_bound.c, without comm.lock: the log knows that its window is cut short */
+    bool widen;               /* bundle_stripe.c: a stripe of its bundle wants more sockets */
     bool sync_lost;           /* state_link.c: no memory for a request for its shared state: told with the next tick */
 };
 
@@ -108,6 +113,9 @@ uint32_t link_ring_bytes(const struct comm *c, uint8_t kind);
 /* The fabric's end of this process for such a connection; null: none, or it is not to be used with that peer. */
 struct fabric_port *link_fabric(const struct link *l, uint16_t lane);
 uint8_t link_net_own(const struct link *l, uint16_t lane); /* enum net_why: why there is none */
+
+/* op_forecast.c, with comm.lock.  A probe has measured the edge to a peer. */
+void op_forecast_measured(struct link *l, uint64_t bps);
 
 /* link_why.c, in enum share_why: what this end says of itself; what the other end has said, or met, seen from this one; in words. */
 uint8_t link_share_own(const struct comm *c);
@@ -183,6 +191,15 @@ void bundle_stream_good(struct stream *s);
 void bundle_stream_down(struct stream *s);
 void bundle_stream_gone(struct stream *s);
 
+/* bundle_stripe.c: the sockets of a data connection. */
+uint64_t bundle_token(const struct engine *e); /* for one that is dialled; 0: it is to be a plain socket */
+/* With comm.lock.  False: no memory. */
+bool bundle_stripe_begin(struct stream *s, const struct bundle_end *end);
+/* Whether the HELLO of a socket may join; takes its connection, whose HELLO has been acknowledged. */
+bool bundle_stripe_may_join(const struct link *l, const struct msg_hello *m);
+void bundle_stripe_join(struct link *l, const struct msg_hello *m, struct conn *conn);
+int64_t bundle_stripe_tick(struct link *l, int64_t now);
+
 /* ---- Dials: on the service thread (dial.c) ----------------------------------------------------------------------------- */
 
 struct dial {
@@ -199,6 +216,7 @@ struct dial {
     struct fabric_end told_fabric; /* ... and of the fabric that HELLO offered */
     struct conn *conn;        /* of the try under way */
     bool greeting;            /* connected, HELLO sent */
+    bool striped;             /* that HELLO offered a stripe */
     int64_t try_deadline;
     char why[BOUNDS_TEXT];    /* the last failure */
     enum dial_met met;        /* and what it met */

@@ -66,6 +66,13 @@ struct link *link_unlisted(struct comm *c, uint64_t peer)
     return find(c, peer, false);
 }
 
+static void traffic_bound(struct comm_traffic *one, const struct stream_bound *b)
+{
+    one->bounded = atomic_load(&b->operations);
+    one->window_bytes = (uint64_t)atomic_load(&b->window) * LANE_SLOT_BYTES;
+    one->granted_bytes = one->bounded > 0 ? (uint64_t)atomic_load(&b->granted) * LANE_SLOT_BYTES : one->window_bytes;
+}
+
 void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_traffic *one), void *user)
 {
     LIST_FOR_EACH(i, after, &c->links.all) {
@@ -81,11 +88,13 @@ void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_tra
         for (one.lane = 0; one.lane < BOUNDS_LANES; one.lane++) {
             const struct stream *s = l->bundle.streams[one.lane];
             if (s != NULL) {
+                one.transport = &s->transport;
                 one.by = transport_kind(&s->transport);
                 one.provider = one.by == TRANSPORT_FABRIC ? fabric_port_provider(c->engine->lane[one.lane]->fabric) : "";
                 link_why_data(l, one.by, one.why);
                 one.tx_bytes = atomic_load(&s->tx_bytes);
                 one.rx_bytes = atomic_load(&s->rx_bytes);
+                traffic_bound(&one, &s->bound);
                 tell(user, &one);
             }
         }

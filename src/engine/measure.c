@@ -56,7 +56,7 @@ static bool pair_open(int fd[2])
     fds_close(listener);
     for (int i = 0; i < 2 && good; i++) {
         sock_tune(fd[i], CLOCK_S);
-        sock_tune_bulk(fd[i], (struct sock_buffers){SOCK_BUFFER, SOCK_BUFFER});
+        sock_tune_bulk(fd[i], &(struct sock_bulk){.buffers = {SOCK_BUFFER, SOCK_BUFFER}});
     }
     return good;
 }

@@ -63,6 +63,7 @@ void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *a
     op->run.in = run->in;
     op->run.launch = run->launch;
     op->run.stall_ns = session_stall_ns(c->machine.session);
+    op_forecast_start(c, op, run);
     op_room_keep(c, op, a->value, op->run.lanes);
     atomic_store(&op->share.done_left, op->run.lanes);
     atomic_store(&op->share.idle_left, op->run.lanes);
@@ -86,6 +87,7 @@ void op_lanes_ready(struct comm *c, const struct action *a, struct comm_after *a
             .kind = LANE_READY, .peer = a->id, .partner = partner, .credit = (uint32_t)a->value, .launch = a->order,
         };
         lanes_post(c, op, order, after);
+        op_forecast_ready(op);
     }
 }
 
@@ -124,6 +126,7 @@ void op_lanes_done(struct comm_op *op, const struct exec *x)
         return;
     }
     comm_lock(c, &after);
+    op_forecast_done(c, op, &after);
     struct session_event e = {
         .kind = SESSION_DONE, .slot = op->place.slot, .digest = atomic_load(&op->share.digest),
     };

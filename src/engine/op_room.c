@@ -5,10 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
 
-enum {
-    OP_ROOM_WINDOW = 8,   /* grants per sender and lane told in READY */
-    OP_ROOM_MOST = 32,    /* of one operation in one lane at most */
-};
+enum { OP_ROOM_MOST = 32 /* grants of one operation in one lane, where no link needs more */ };
 
 static void room_give_some(struct comm *c, const struct comm_op *op, uint32_t first, uint32_t end)
 {
@@ -20,8 +17,9 @@ static void room_give_some(struct comm *c, const struct comm_op *op, uint32_t fi
 void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params, uint32_t root_rank)
 {
     uint32_t senders = session_folding_senders(c->machine.session, params, root_rank);
-    uint32_t most = senders == 0 ? 0 : OP_ROOM_MOST / senders;
-    most = most > OP_ROOM_WINDOW ? OP_ROOM_WINDOW : most;
+    uint32_t most = senders == 0 ? 0 : OP_ROOM_MOST / senders, learnt = atomic_load(&c->flow.window);
+    most = most > FLOW_BASE ? FLOW_BASE : most;
+    most = senders > 0 && learnt > most ? learnt : most; /* of frames that a long link carries anyway */
     for (uint32_t i = 0; i < c->machine.config.lanes && most > 0; i++) {
         most = room_window(&c->engine->lane[i]->room, senders, most, c->room.holders > 0);
     }

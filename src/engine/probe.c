@@ -1,16 +1,20 @@
-/* probe.c - measuring an edge: bytes as fast as they go for a short time, then the other end's word that all have come.
+/* probe.c - measuring an edge: bytes as fast as they go, until their rate has settled and was measured for a while.
  *
- * The rate is what was sent over the time until that word, so that what queues on the way does not count as moved.
+ * What has been delivered counts, in order or not, so that what queues on the way does not count as moved (topology/probe_meter.h).  Then the
+ * connection is reset, so that what is left of it disturbs nobody.
  * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/id.h"
 #include "engine/link.h"
-#include "topology/rates.h"
+#include "net/tcp_estimate.h"
+#include "net/tcp_info.h"
+#include "topology/probe_meter.h"
 
-enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8 };
-#define PROBE_PATIENCE_NS INT64_C(5000000000) /* as an enumerator it would make the others wider, too */
+enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8, PROBE_LOOK_NS = 5000000, PROBE_MEASURE_MS = 10000 };
 
 struct probe {
     struct list all;  /* in comm.probes */
@@ -19,9 +23,10 @@ struct probe {
     struct conn *conn;
     uint64_t peer;    /* 0: the other end measures */
     uint32_t round;
-    int64_t duration_ns, start, deadline;
-    uint64_t sent_bytes;
-    bool wanted, all_sent;
+    int64_t measure_ns, look_at;
+    struct probe_meter meter;
+    bool wanted;
+    bool shares;      /* others of its round have been there */
     bool ended;       /* of a membership that is over: tells nobody, the service thread frees it */
 };
 
@@ -36,53 +41,108 @@ static void probe_gone(struct probe *p)
 }
 
 /* bps 0: it could not be measured. */
-static void probe_end(struct probe *p, uint64_t bps, struct comm_after *after)
+static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *tcp, struct comm_after *after)
 {
     struct comm *c = p->comm;
-    struct session_event e = {.kind = SESSION_MEASURED, .peer = p->peer, .slot = p->round, .number = bps};
+    struct msg_measured m = {.round = p->round, .to = p->peer, .bits_per_second = bps};
+    if (bps > 0) {
+        m.rtt_us = tcp->least_rtt_us;
+        m.loss_ppm = tcp->acked == 0 ? 0 : (uint32_t)((double)tcp->retransmitted / ((double)tcp->acked + (double)tcp->retransmitted) * 1e6);
+    }
     bool tell = p->peer != 0 && !p->ended;
+    struct link *link = tell && !p->meter.shared ? link_find(c, p->peer) : NULL;
+    if (link != NULL) {
+        op_forecast_measured(link, bps);
+    }
     probe_gone(p);
     if (tell) {
-        comm_step(c, &e, after);
+        comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": probe: %" PRIu64 " kb/s, round trip %" PRIu32 " us, %" PRIu32 " of a million bytes sent again",
+                 ID_PARTS(m.to), bps / 1000, m.rtt_us, m.loss_ppm);
+        comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
     }
 }
 
-static bool probe_frame(struct probe *p, uint8_t type, uint32_t bytes)
+static void probe_failed(struct probe *p, struct comm_after *after)
+{
+    probe_end(p, 0, NULL, after);
+}
+
+static bool probe_frame(struct probe *p)
 {
     static const unsigned char zeros[PROBE_FRAME];
     unsigned char head[FRAME_HEADER_BYTES];
-    frame_put(head, &(struct frame_header){.type = type, .length = bytes, .run = p->comm->master.run});
-    if (conn_append(p->conn, head, sizeof head, bytes > 0 ? zeros : NULL, bytes) != PCCL_OK) {
-        return false;
-    }
-    p->sent_bytes += bytes;
-    return true;
+    frame_put(head, &(struct frame_header){.type = FRAME_PROBE_DATA, .length = PROBE_FRAME, .run = p->comm->master.run});
+    return conn_append(p->conn, head, sizeof head, zeros, PROBE_FRAME) == PCCL_OK;
 }
 
-/* Keeps the queue full until the time is over, or the connection, whose loop then ends the probe.  A socket that takes all at once tells nobody when it wants more: the timer
- * comes back then, so that other work of the thread gets its turn. */
+/* Keeps the queue full, unless the connection has broken: then its loop ends the probe.  A socket that takes all at once tells nobody when it
+ * wants more: the timer comes back then, so that other work of the thread gets its turn. */
 static void probe_push(struct probe *p)
 {
-    bool over = false;
-    for (int burst = 0; burst < PROBE_BURSTS && !over && (burst == 0 || conn_queued(p->conn) == 0); burst++) {
-        over = clock_now_ns() - p->start >= p->duration_ns;
-        for (size_t queued = conn_queued(p->conn); !over && queued < PROBE_QUEUE; queued += PROBE_FRAME) {
-            if (!probe_frame(p, FRAME_PROBE_DATA, PROBE_FRAME)) {
+    for (int burst = 0; burst < PROBE_BURSTS && (burst == 0 || conn_queued(p->conn) == 0); burst++) {
+        for (size_t queued = conn_queued(p->conn); queued < PROBE_QUEUE; queued += PROBE_FRAME) {
+            if (!probe_frame(p)) {
                 return;
             }
-        }
-        if (over) {
-            p->all_sent = true;
-            probe_frame(p, FRAME_PROBE_DONE, 0);
         }
         pccl_status st = conn_flush(p->conn);
         if (st != PCCL_OK && st != PCCL_ERR_AGAIN) {
             return;
         }
     }
-    if (!over && conn_queued(p->conn) == 0) {
-        engine_arm(p->comm->engine, clock_now_ns());
+}
+
+static bool same_round(const struct probe *p, const struct probe *q)
+{
+    return q->peer != 0 && !q->ended && q->round == p->round;
+}
+
+/* Probes of one round begin at the same time, and share this host's link: they end at the same time, too, since one that is alone at last would
+ * measure what the others have left.  True: this one may not end yet. */
+static bool probe_waits(struct probe *p, int64_t now)
+{
+    uint32_t others = 0;
+    bool settled = p->meter.settled_at != 0;
+    LIST_FOR_EACH(l, after, &p->comm->probes) {
+        const struct probe *q = LIST_ENTRY(l, struct probe, all);
+        if (q != p && same_round(p, q)) {
+            others++;
+            settled = settled && q->conn != NULL && q->meter.settled_at != 0;
+        }
     }
+    if (p->meter.shared || (others == 0 && !p->shares)) {
+        return false;
+    }
+    LIST_FOR_EACH(l, after, &p->comm->probes) {
+        struct probe *q = LIST_ENTRY(l, struct probe, all);
+        if (same_round(p, q)) {
+            q->shares = true;
+            if (settled) {
+                probe_meter_share(&q->meter, now);
+            }
+        }
+    }
+    return true;
+}
+
+/* Looks at what has been acknowledged; true: that was enough, the probe has ended. */
+static bool probe_look(struct probe *p, int64_t now, struct comm_after *after)
+{
+    struct tcp_numbers tcp;
+    int fd = p->conn->source.fd;
+    if (!tcp_info_read(fd, &tcp)) {
+        probe_failed(p, after);
+        return true;
+    }
+    p->look_at = now + PROBE_LOOK_NS;
+    bool enough = probe_meter_look(&p->meter, now, tcp.delivered, (int64_t)tcp.rtt_us * 1000, tcp_estimate_bps(fd));
+    bool waits = probe_waits(p, now) && !probe_meter_late(&p->meter, now);
+    if (!enough || waits) {
+        return false;
+    }
+    sock_reset_on_close(fd);
+    probe_end(p, probe_meter_bps(&p->meter, now), &tcp, after);
+    return true;
 }
 
 static void probe_ready(struct source *source, uint32_t events)
@@ -94,25 +154,16 @@ static void probe_ready(struct source *source, uint32_t events)
     struct frame_header h;
     const void *payload;
     pccl_status next;
-    bool done = false;
     if ((events & EPOLLOUT) != 0) {
         conn_flush(conn);
     }
     pccl_status st = conn_receive(conn);
     comm_lock(c, &after);
     while ((next = conn_next(conn, &h, &payload)) == PCCL_OK) {
-        if (h.type == FRAME_PROBE_DONE && p->peer != 0) {
-            done = p->all_sent;
-        } else if (h.type == FRAME_PROBE_DONE) {
-            probe_frame(p, FRAME_PROBE_DONE, 0);
-            conn_flush(conn);
-        }
     }
-    if (done) {
-        probe_end(p, rate_of(p->sent_bytes, clock_now_ns() - p->start), &after);
-    } else if (next == PCCL_ERR_PROTOCOL || (st != PCCL_OK && st != PCCL_ERR_AGAIN)) {
-        probe_end(p, 0, &after);
-    } else if (p->peer != 0 && !p->all_sent) {
+    if (next == PCCL_ERR_PROTOCOL || (st != PCCL_OK && st != PCCL_ERR_AGAIN)) {
+        probe_failed(p, &after);
+    } else if (p->peer != 0) {
         probe_push(p);
     }
     comm_unlock(c, &after);
@@ -125,12 +176,15 @@ static void probe_dialled(struct dial *d, struct conn *conn, uint64_t stale_view
     p->dial = NULL;
     p->conn = conn;
     if (conn == NULL || conn_attach(conn, &d->engine->service, probe_ready, p, NULL) != PCCL_OK) {
-        probe_end(p, 0, after);
+        probe_failed(p, after);
         return;
     }
-    p->start = clock_now_ns();
-    p->deadline = p->start + p->duration_ns + PROBE_PATIENCE_NS;
-    engine_arm(d->engine, p->deadline);
+    const struct sock_bulk bulk = engine_bulk(d->engine);
+    int64_t now = clock_now_ns();
+    sock_tune_bulk(conn->source.fd, &bulk);
+    probe_meter_init(&p->meter, now, p->measure_ns);
+    p->look_at = now + PROBE_LOOK_NS;
+    engine_arm(d->engine, p->look_at);
     probe_push(p);
 }
 
@@ -139,7 +193,7 @@ static struct probe *probe_new(struct comm *c)
     struct probe *p = calloc(1, sizeof *p);
     if (p != NULL) {
         p->comm = c;
-        p->deadline = CLOCK_NEVER;
+        p->look_at = CLOCK_NEVER;
         list_append(&c->probes, &p->all);
     }
     return p;
@@ -151,7 +205,7 @@ void probe_start(struct comm *c, uint64_t peer, uint32_t round, uint64_t duratio
     if (p != NULL) { /* otherwise the master's patience ends the round */
         p->peer = peer;
         p->round = round;
-        p->duration_ns = (int64_t)(duration_ms < 10000 ? duration_ms : 10000) * CLOCK_MS;
+        p->measure_ns = (int64_t)(duration_ms < PROBE_MEASURE_MS ? duration_ms : PROBE_MEASURE_MS) * CLOCK_MS;
         p->wanted = true;
         engine_arm(c->engine, 0);
     }
@@ -191,18 +245,17 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
             p->wanted = false;
             p->dial = link != NULL ? dial_start(c, &m, NULL, link->want.info.address, link->want.info.addresses, probe_dialled, p) : NULL;
             if (p->dial == NULL) {
-                probe_end(p, 0, after);
+                probe_failed(p, after);
                 continue;
             }
         }
-        if (p->deadline <= now) {
-            probe_end(p, 0, after);
+        if (p->look_at <= now && probe_look(p, now, after)) {
             continue;
         }
-        next = p->deadline < next ? p->deadline : next;
-        if (p->peer != 0 && p->conn != NULL && !p->all_sent && conn_queued(p->conn) == 0) {
+        next = p->look_at < next ? p->look_at : next;
+        if (p->peer != 0 && p->conn != NULL && conn_queued(p->conn) == 0) {
             probe_push(p);
-            next = !p->all_sent && conn_queued(p->conn) == 0 ? now : next;
+            next = conn_queued(p->conn) == 0 ? now : next;
         }
     }
     return next;

@@ -105,7 +105,8 @@ static void sync_link_dialled(struct dial *d, struct conn *conn, uint64_t stale_
         return;
     }
     conn_give_socket(conn, s->conn);
-    sock_tune_bulk(s->conn->source.fd, engine_buffers(d->engine));
+    const struct sock_bulk bulk = engine_bulk(d->engine);
+    sock_tune_bulk(s->conn->source.fd, &bulk);
     if (conn_attach(s->conn, &d->engine->service, sync_link_ready, s, NULL) != PCCL_OK) {
         sync_link_down(s, after);
         return;
@@ -118,7 +119,8 @@ void sync_link_adopt(struct comm *c, uint64_t peer, struct conn *conn, struct co
     struct sync_link *s = sync_link_new(c, peer, false, conn);
     (void)after;
     if (s != NULL) {
-        sock_tune_bulk(conn->source.fd, engine_buffers(c->engine));
+        const struct sock_bulk bulk = engine_bulk(c->engine);
+        sock_tune_bulk(conn->source.fd, &bulk);
         if (conn_attach(conn, &c->engine->service, sync_link_ready, s, NULL) != PCCL_OK) {
             sync_link_gone(s);
         }

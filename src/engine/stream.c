@@ -35,6 +35,7 @@ struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, st
     s->peer = link->peer;
     s->number = number;
     s->index = index;
+    atomic_init(&s->bound.window, FLOW_BASE);
     s->transport.ops->begin(&s->transport);
     return s;
 }
@@ -122,6 +123,7 @@ bool stream_open(struct stream *s, struct lane *lane)
     stream_looks(s);
     stream_due(s);
     exec_edge_clear(&s->edge);
+    flow_window_init(&s->flow, FLOW_BASE);
     if (s->transport.ops->open != NULL && !s->transport.ops->open(&s->transport, stream_told, s)) {
         return false;
     }
@@ -132,6 +134,7 @@ bool stream_open(struct stream *s, struct lane *lane)
 
 void stream_close(struct stream *s)
 {
+    lane_flow_end(s);
     loop_remove(&s->lane->loop, &s->source);
     loop_look_away(&s->lane->loop, &s->polled);
     list_remove(&s->all);
@@ -209,6 +212,7 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     }
     s->rx_exec = e;
     s->rx_partner = partner;
+    s->rx_contributes = m.phase == 0;
     s->rx_dst = out.dst;
     s->rx_element = s->transport.ops->lend != NULL ? out.lend : 0;
     s->part_used = 0;
@@ -223,6 +227,9 @@ static void stream_arrived(struct stream *s)
     stream_drain(s);
     if (e != NULL) {
         lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_ARRIVED, .partner = s->rx_partner}, &out);
+        if (s->rx_contributes) {
+            lane_flow_arrived(s);
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 #include "core/layout.h"
 #include "core/mutant.h"
 #include "master/master_state.h"
+#include "world/trees_make.h"
 
 /* ---- arena --------------------------------------------------------------------------------------------------------- */
 
@@ -28,15 +29,18 @@ static bool config_valid(const struct master_config *c)
 static size_t lay_out(struct layout *l, const struct master_config *c, struct master *m, size_t *cleared)
 {
     struct common *s = &m->common;
-    size_t n = c->max_members, ring = n < BOUNDS_RING ? n : BOUNDS_RING;
+    size_t n = c->max_members, ring = n < BOUNDS_RING ? n : BOUNDS_RING, trees = n < TREES_MEMBERS ? n : TREES_MEMBERS;
     (void)layout_take(l, 1, sizeof *m);
     *cleared = l->used;
     s->scratch_cost = layout_take(l, ring * ring, sizeof *s->scratch_cost);
     s->scratch_path = layout_take(l, ring * ring, sizeof *s->scratch_path);
     s->scratch_rates = layout_take(l, 3 * ring, sizeof *s->scratch_rates);
+    s->scratch_delay = layout_take(l, trees * trees, sizeof *s->scratch_delay);
+    s->scratch_trees = layout_take(l, trees_room((uint32_t)trees) / sizeof *s->scratch_trees + 1, sizeof *s->scratch_trees);
     s->scratch_order = layout_take(l, ring, sizeof *s->scratch_order);
     s->scratch_search = layout_take(l, 16 * ring, sizeof *s->scratch_search);
     s->scratch_ids = layout_take(l, 2 * n, sizeof *s->scratch_ids);
+    s->scratch_keys = layout_take(l, ring, sizeof *s->scratch_keys);
     return l->used;
 }
 
@@ -72,18 +76,21 @@ struct master *master_init(const struct master_config *config, void *arena)
 /* Of a world with so many places, since a step is for one. */
 static void bounds_of(const struct master_config *c, uint32_t members, uint32_t group_places, uint32_t conns, struct outbox_bounds *out)
 {
-    enum { INFO_BYTES = 15 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, EDGE = 24, ROUNDS = 4 };
+    enum { INFO_BYTES = 15 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, PROBE = FRAME_HEADER_BYTES + 16, EDGE = 24, ROUNDS = 4 };
     uint64_t n = members, groups = group_places < n ? group_places : n;
     uint64_t pairs = n * (n - 1) / 2 + groups, edges = groups * (uint64_t)common_edges(c, members);
     /* Lists over a group go out in a few versions, to sets that do not meet, and groups do not meet either: ids and edges of all
      * groups are bounded by those of one that holds everybody. A step settles a few times over at most. Twice of it all: who tells
      * each member something of its own (source_tell) stops at half of the box. */
     uint64_t elected = 2 * 8 * n + FRAME, views = 2 * EDGE * (edges < pairs ? edges : pairs);
-    uint64_t round = groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)common_decisions(c);
-    uint64_t total = 2 * (elected + views + ROUNDS * round + STATUS_PAGE_BYTES);
-    out->actions = (uint32_t)(64 + conns + ROUNDS * 24 * (n + groups));
+    uint64_t wooded = n < groups * BOUNDS_TREE_MEMBERS ? n : groups * BOUNDS_TREE_MEMBERS; /* members of groups that may have trees */
+    uint64_t trees = BOUNDS_TREES * (wooded * sizeof(uint16_t) + groups * sizeof(uint32_t));
+    uint64_t alike = n < groups * TREES_MEMBERS ? n : groups * TREES_MEMBERS, probes = alike * TREES_MEMBERS; /* of all their edges at once */
+    uint64_t round = 4 * trees + groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)common_decisions(c);
+    uint64_t total = 2 * (elected + views + ROUNDS * round + TOPOLOGY_PAGE_BYTES /* which is more than STATUS_PAGE_BYTES */ + probes * PROBE);
+    out->actions = (uint32_t)(64 + conns + ROUNDS * 24 * (n + groups) + probes);
     out->bytes = total > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)total;
-    out->dests = (uint32_t)(64 + conns + ROUNDS * 8 * n);
+    out->dests = (uint32_t)(64 + conns + ROUNDS * 8 * n + probes);
 }
 
 struct outbox_bounds master_out_most(const struct master_config *c)

@@ -123,6 +123,21 @@ static void tell_status(struct master *m, uint32_t conn, uint32_t from)
     common_close(&m->common, conn);
 }
 
+/* Of the world with that run, or of that name, whose members are asked for. */
+static void tell_topology(struct master *m, uint32_t conn, const struct msg_topology *asked)
+{
+    struct world *w = asked->run != 0 ? registry_run(m, asked->run) : registry_named(m, asked->world);
+    w = w == NULL && asked->run == 0 ? registry_newest(m, asked->world) : w;
+    struct writer *frame = outbox_frame(m->common.out, FRAME_TOPOLOGY_PAGE, m->common.config.run, 0);
+    if (w != NULL) {
+        world_tell_topology(w, asked, frame);
+    } else {
+        put_topology_page(frame, &(struct msg_topology_page){.state = TOPOLOGY_NO_WORLD});
+    }
+    outbox_send(m->common.out, MASTER_SEND, conn);
+    common_close(&m->common, conn);
+}
+
 void stranger_frame(struct master *m, const struct master_event *e)
 {
     struct msg_register reg;
@@ -140,6 +155,11 @@ void stranger_frame(struct master *m, const struct master_event *e)
     struct msg_status asked;
     if (h->type == FRAME_STATUS && get_status(&r, &asked)) {
         tell_status(m, e->connection, asked.from);
+        return;
+    }
+    struct msg_topology links;
+    if (h->type == FRAME_TOPOLOGY && get_topology(&r, &links)) {
+        tell_topology(m, e->connection, &links);
         return;
     }
     if (h->type != FRAME_REGISTER || !get_register(&r, &reg)) {

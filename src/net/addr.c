@@ -59,14 +59,9 @@ static size_t addr_bytes(const struct net_address *a)
     return a->family == 6 ? 16 : 4;
 }
 
-bool addr_same_host(const struct net_address *a, const struct net_address *b)
-{
-    return a->family == b->family && memcmp(a->ip, b->ip, addr_bytes(a)) == 0;
-}
-
 bool addr_equal(const struct net_address *a, const struct net_address *b)
 {
-    return a->port == b->port && addr_same_host(a, b);
+    return a->port == b->port && address_same_host(a, b);
 }
 
 bool addr_is_any(const struct net_address *a)

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "core/status.h"
+#include "wire/address.h"
 #include "wire/control.h"
 
 enum { ADDR_TEXT = 64 }; /* "[ffff:...:255.255.255.255]:65535" and its zero fit */
@@ -21,7 +22,6 @@ socklen_t addr_to_system(const struct net_address *a, struct sockaddr_storage *o
 bool addr_from_system(struct net_address *out, const struct sockaddr_storage *in);
 
 bool addr_equal(const struct net_address *a, const struct net_address *b); /* port included */
-bool addr_same_host(const struct net_address *a, const struct net_address *b); /* port left out */
 bool addr_is_any(const struct net_address *a);
 bool addr_is_loopback(const struct net_address *a);
 

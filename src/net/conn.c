@@ -80,7 +80,7 @@ void conn_open_transport(struct conn *c, const struct transport *t)
 void conn_open_take(struct conn *c, int fd)
 {
     struct transport t;
-    transport_tcp_take(&t, fd, (struct sock_buffers){SOCK_BUFFER_AUTO, SOCK_BUFFER_AUTO}); /* its messages are short */
+    transport_tcp_take(&t, fd, &(struct sock_bulk){.buffers = {SOCK_BUFFER_AUTO, SOCK_BUFFER_AUTO}}); /* its messages are short */
     conn_open_transport(c, &t);
 }
 

@@ -253,7 +253,12 @@ pccl_status sock_remote(int fd, struct net_address *out)
 bool sock_within_host(int fd)
 {
     struct net_address local, remote;
-    return sock_local(fd, &local) == PCCL_OK && sock_remote(fd, &remote) == PCCL_OK && addr_same_host(&local, &remote);
+    return sock_local(fd, &local) == PCCL_OK && sock_remote(fd, &remote) == PCCL_OK && address_same_host(&local, &remote);
+}
+
+static int sock_set_congestion(int fd, const char *name)
+{
+    return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0 ? 0 : errno;
 }
 
 void sock_tune(int fd, int64_t timeout_ns)
@@ -268,7 +273,7 @@ void sock_tune(int fd, int64_t timeout_ns)
     sock_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
     sock_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
     if (sock_within_host(fd)) {
-        int rc = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+        int rc = sock_set_congestion(fd, "cubic");
         (void)rc;
     }
 }
@@ -278,8 +283,15 @@ int64_t sock_away_ns(int fd)
     struct net_address local, remote;
     struct tcp_info info = {.tcpi_rtt = 0};
     socklen_t size = sizeof info;
-    bool here = sock_local(fd, &local) != PCCL_OK || sock_remote(fd, &remote) != PCCL_OK || addr_same_host(&local, &remote);
+    bool here = sock_local(fd, &local) != PCCL_OK || sock_remote(fd, &remote) != PCCL_OK || address_same_host(&local, &remote);
     return here || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ? 0 : (int64_t)info.tcpi_rtt * 500; /* half, of microseconds */
+}
+
+void sock_reset_on_close(int fd)
+{
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
+    int rc = setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    (void)rc; /* else it drains */
 }
 
 bool sock_buffer_good(int64_t bytes)
@@ -287,15 +299,84 @@ bool sock_buffer_good(int64_t bytes)
     return bytes == SOCK_BUFFER_AUTO || (bytes >= SOCK_BUFFER_LEAST && bytes <= SOCK_BUFFER_MOST);
 }
 
-void sock_tune_bulk(int fd, struct sock_buffers buffers)
+/* The last number of a line of numbers; 0: there is none. */
+static int sock_limit(const char *path)
 {
-    if (buffers.send != SOCK_BUFFER_AUTO) {
-        sock_option(fd, SOL_SOCKET, SO_SNDBUF, buffers.send);
+    int last = 0, number;
+    FILE *f = fopen(path, "re");
+    if (f == NULL) {
+        return 0;
     }
-    if (buffers.receive != SOCK_BUFFER_AUTO) {
-        sock_option(fd, SOL_SOCKET, SO_RCVBUF, buffers.receive);
+    while (fscanf(f, "%d", &number) == 1) {
+        last = number;
     }
-    if (!sock_within_host(fd)) {
-        sock_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, SOCK_UNSENT);
+    fclose(f);
+    return last;
+}
+
+/* What a socket gets if it asks for so much, or for nothing.  The kernel doubles a size that it is asked for, as its limits of tuning count
+ * it. */
+static int64_t granted(int bytes, int tuned, int most)
+{
+    int64_t gets = bytes == SOCK_BUFFER_AUTO ? 0 : 2 * (int64_t)(most > 0 && bytes > most ? most : bytes);
+    return gets > tuned ? gets : tuned;
+}
+
+uint64_t sock_window_most(const struct sock_bulk *bulk)
+{
+    return (uint64_t)granted(bulk->buffers.receive, bulk->tuned.receive, bulk->most.receive) / 2;
+}
+
+void sock_read_limits(struct sock_bulk *bulk)
+{
+    bulk->tuned.send = sock_limit("/proc/sys/net/ipv4/tcp_wmem");
+    bulk->tuned.receive = sock_limit("/proc/sys/net/ipv4/tcp_rmem");
+    bulk->most.send = sock_limit("/proc/sys/net/core/wmem_max");
+    bulk->most.receive = sock_limit("/proc/sys/net/core/rmem_max");
+}
+
+int sock_congestion_refused(const char *name)
+{
+    int fd = fds_own(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    int why = fd < 0 ? errno : sock_set_congestion(fd, name);
+    fds_close(fd);
+    return why;
+}
+
+void sock_congestion(int fd, char name[SOCK_CONGESTION_NAME])
+{
+    socklen_t size = SOCK_CONGESTION_NAME;
+    memset(name, 0, SOCK_CONGESTION_NAME);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) != 0) {
+        name[0] = '\0';
+    }
+    name[SOCK_CONGESTION_NAME - 1] = '\0';
+}
+
+static void sock_buffer(int fd, int option, int bytes, int tuned, int most)
+{
+    if (granted(bytes, tuned, most) > tuned) {
+        sock_option(fd, SOL_SOCKET, option, bytes);
+    }
+}
+
+void sock_bound_unsent(int fd, int bytes)
+{
+    sock_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
+}
+
+void sock_tune_bulk(int fd, const struct sock_bulk *bulk)
+{
+    if (sock_within_host(fd)) {
+        sock_buffer(fd, SO_SNDBUF, bulk->buffers.send, 0, 0);
+        sock_buffer(fd, SO_RCVBUF, bulk->buffers.receive, 0, 0);
+        return;
+    }
+    sock_buffer(fd, SO_SNDBUF, bulk->buffers.send, bulk->tuned.send, bulk->most.send);
+    sock_buffer(fd, SO_RCVBUF, bulk->buffers.receive, bulk->tuned.receive, bulk->most.receive);
+    sock_bound_unsent(fd, SOCK_UNSENT);
+    if (bulk->congestion[0] != '\0') {
+        int rc = sock_set_congestion(fd, bulk->congestion);
+        (void)rc; /* tried when the process connected first */
     }
 }

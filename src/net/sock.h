@@ -51,12 +51,35 @@ struct sock_buffers {
     int send, receive;
 };
 
+enum { SOCK_CONGESTION_NAME = 16 }; /* with the zero at its end */
+
+/* What connections for bulk data are like. */
+struct sock_bulk {
+    struct sock_buffers buffers;
+    struct sock_buffers tuned, most; /* the kernel's limits: of its own tuning, of what it may be asked for; 0: not known */
+    char congestion[SOCK_CONGESTION_NAME]; /* the congestion control beyond a host; "": the system's default */
+};
+
+/* Bytes that one socket may receive in a round trip, half of them being for the kernel's own; 0: not known. */
+uint64_t sock_window_most(const struct sock_bulk *bulk);
+/* Reads the kernel's limits of this network name space. */
+void sock_read_limits(struct sock_bulk *bulk);
+/* Whether a socket may have this congestion control: 0, or the kernel's reason (EPERM: not allowed, ENOENT: not there). */
+int sock_congestion_refused(const char *name);
+/* The congestion control of a socket; "": not known. */
+void sock_congestion(int fd, char name[SOCK_CONGESTION_NAME]);
+
 enum { SOCK_BUFFER_AUTO = -1, SOCK_BUFFER_LEAST = 4096, SOCK_BUFFER_MOST = 1 << 30, SOCK_BUFFER = 4 << 20,
        SOCK_UNSENT = 1 << 20 /* beyond a host, no more than this waits in a socket to be sent first: grants wait behind it */ };
 
 bool sock_buffer_good(int64_t bytes); /* -1, or between these */
 
-/* For connections that carry bulk data.  The kernel takes wmem_max and rmem_max for what is above these. */
-void sock_tune_bulk(int fd, struct sock_buffers buffers);
+/* When it is closed, what has not been sent or acknowledged is dropped. */
+void sock_reset_on_close(int fd);
+void sock_bound_unsent(int fd, int bytes); /* no more than this waits in it to be sent first */
+
+/* For connections that carry bulk data.  Within a host the buffers are as asked for.  Beyond it a size is set only where the
+ * kernel's own tuning would end below it: a size that is set ends that tuning. */
+void sock_tune_bulk(int fd, const struct sock_bulk *bulk);
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef PCCL_NET_TRANSPORT_H
 #define PCCL_NET_TRANSPORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 struct transport;
 struct shm;
 struct fabric;
+struct stripe;
 
 struct transport_ops {
     /* Moves as much as goes without waiting; *moved > 0 with PCCL_OK.  AGAIN: nothing now; CLOSED: the stream has ended. */
@@ -36,6 +38,7 @@ struct transport_ops {
     bool (*rest)(struct transport *t);      /* from now on the descriptor tells; false: something has come */
     bool (*room)(struct transport *t, bool sleep); /* after AGAIN of send: it is worth another one; `sleep`: else the descriptor tells, from now on */
     void (*spare)(struct transport *t);     /* gives back memory of what it sends, and takes it again when it sends: NOMEM then, if there is none */
+    int64_t (*rtt_ns)(const struct transport *t); /* the last round trip that was measured; 0: unknown, or within this host */
     pccl_status (*hear)(struct transport *t); /* takes what the descriptor tells.  CLOSED: the other end has gone, receive what it left */
 };
 
@@ -44,9 +47,10 @@ enum transport_kind { TRANSPORT_TCP, TRANSPORT_SHM, TRANSPORT_FABRIC };
 struct transport {
     const struct transport_ops *ops;
     int fd; /* owned; becomes readable and writable */
-    struct sock_buffers buffers; /* TCP: for bulk data */
+    struct sock_bulk bulk; /* TCP: what it is like from `begin` on */
     struct shm *shm; /* owned; shared memory: readable means to hear, and to look in both directions */
-    struct fabric *fabric; /* owned; the same for libfabric.  Both null: a TCP socket */
+    struct fabric *fabric; /* owned; the same for libfabric.  Both null: TCP, */
+    struct stripe *stripe; /* owned; ... over several sockets; null: one, which is fd */
 };
 
 static inline enum transport_kind transport_kind(const struct transport *t)
@@ -54,8 +58,50 @@ static inline enum transport_kind transport_kind(const struct transport *t)
     return t->shm != NULL ? TRANSPORT_SHM : t->fabric != NULL ? TRANSPORT_FABRIC : TRANSPORT_TCP;
 }
 
-/* Takes a connected socket; `buffers` are for bulk data. */
-void transport_tcp_take(struct transport *t, int fd, struct sock_buffers buffers);
+/* Takes a connected socket; `bulk` says what it is like for bulk data. */
+void transport_tcp_take(struct transport *t, int fd, const struct sock_bulk *bulk);
+
+/* Sockets beyond the first of a stripe, of all stripes of a process. */
+struct stripe_budget {
+    atomic_uint used;
+    uint32_t most;
+};
+
+struct stripe_paths;
+
+struct stripe_config {
+    uint64_t token;        /* says that a socket is to join it; not 0 */
+    bool dials;            /* this end dials the sockets that are missing */
+    uint32_t fixed;        /* sockets to send on; 0: as its policy finds */
+    uint32_t most;         /* sockets, at most 64 */
+    struct stripe_budget *budget; /* borrowed */
+    struct stripe_paths *paths; /* borrowed: where what its policy finds is kept; null: nowhere */
+    uint64_t path;         /* names the way to the other end there */
+    uint32_t lanes;        /* so many stripes share it */
+    void (*wants)(void *user); /* the end that dials: more are missing; by the thread that polls */
+    void *user;
+};
+
+/* Makes of a TCP transport whose bulk data begins a stripe with one socket.  Both ends must do so. */
+pccl_status transport_stripe_take(struct transport *t, const struct stripe_config *config) PCCL_MUST_CHECK;
+/* The following by any thread, while the transport is sure to be there.  At the end that accepts: whether a socket that names this
+ * token and this number of the dialler's, from 1, may join; each number once. */
+bool transport_stripe_admit(struct transport *t, uint64_t token, uint32_t number);
+/* A connected socket, tuned for bulk data, joins.  False: it does not, and stays the caller's. */
+bool transport_stripe_add(struct transport *t, int fd);
+uint32_t transport_stripe_missing(const struct transport *t); /* sockets to be dialled */
+uint64_t transport_stripe_token(const struct transport *t);   /* 0: no stripe */
+int transport_stripe_first(const struct transport *t);        /* its first socket */
+
+/* What carries a TCP transport's bulk data, as the kernel sees it: sums over its sockets, but for the round trip of the first. */
+struct transport_tcp {
+    uint32_t sockets;
+    char congestion[SOCK_CONGESTION_NAME];
+    uint64_t rate, retransmitted; /* bytes per second; bytes */
+    uint32_t rtt_us, least_rtt_us;
+    bool filled;                  /* one of the sockets always had something to send, of late */
+};
+void transport_tcp_look(const struct transport *t, struct transport_tcp *out);
 
 /* Take a connected Unix socket, which is closed if that fails: the other end is another user's, or there is no memory.  The
  * dialler's memory, rings of `bytes` each, goes with its first bytes; the acceptor maps what came with them (once, before it answers). */

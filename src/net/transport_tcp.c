@@ -36,14 +36,20 @@ static void tcp_close(struct transport *t)
 
 static void tcp_begin(struct transport *t)
 {
-    sock_tune_bulk(t->fd, t->buffers);
+    sock_tune_bulk(t->fd, &t->bulk);
+}
+
+static int64_t tcp_rtt_ns(const struct transport *t)
+{
+    return 2 * sock_away_ns(t->fd);
 }
 
 static const struct transport_ops tcp_ops = {
     .send = tcp_send, .receive = tcp_receive, .finish = tcp_finish, .shutdown = tcp_shutdown, .close = tcp_close, .begin = tcp_begin,
+    .rtt_ns = tcp_rtt_ns,
 };
 
-void transport_tcp_take(struct transport *t, int fd, struct sock_buffers buffers)
+void transport_tcp_take(struct transport *t, int fd, const struct sock_bulk *bulk)
 {
-    *t = (struct transport){.ops = &tcp_ops, .fd = fd, .buffers = buffers};
+    *t = (struct transport){.ops = &tcp_ops, .fd = fd, .bulk = *bulk};
 }

@@ -125,7 +125,7 @@ static void client_make_room(struct server *s, const struct net_address *from)
     struct client *victim = NULL;
     LIST_FOR_EACH (l, after, &s->fresh) { /* oldest first */
         struct client *c = LIST_ENTRY(l, struct client, link);
-        if (addr_same_host(&c->from, from)) {
+        if (address_same_host(&c->from, from)) {
             victim = same++ == 0 ? c : victim;
         }
     }

@@ -11,7 +11,7 @@
 #include "server/server_state.h"
 #include "topology/tour_exact.h"
 
-enum { SOLVE_STARTS = 4, SOLVE_MOVES_PER_EDGE = 30 };
+enum { SOLVE_STARTS = 4 };
 
 enum { SOLVE_WANTED = 64 };
 
@@ -80,8 +80,8 @@ static bool solve_begin(struct server *s, struct solve *v)
         (void)tour_exact_solve(v->cost, n, v->ring, &score); /* refuses only an empty group, which has no order */
         return false;
     }
-    uint64_t moves = (uint64_t)SOLVE_MOVES_PER_EDGE * n * n;
-    return tour_local_init(&v->search, v->cost, n, v->ring, SOLVE_STARTS, moves, s->config.seed, v->storage);
+    return tour_local_init(&v->search, v->cost, n, v->ring, SOLVE_STARTS, tour_local_moves(n), s->config.seed,
+                           v->storage);
 }
 
 /* True when v->ring holds the answer. */

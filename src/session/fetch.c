@@ -10,7 +10,7 @@
 #include "session/session_state.h"
 
 enum {
-    FETCH_DEPTH = 4,         /* leaves asked of one source at a time: enough to hide a round trip */
+    FETCH_DEPTH = 4,         /* leaves asked of one source at first: enough to hide a round trip within a site */
     FETCH_HASH_BYTES = sizeof(uint64_t)
 };
 
@@ -86,6 +86,7 @@ static void ask_leaf(struct session *s, uint32_t leaf, uint32_t source, struct o
     s->state->leaf_state[leaf] = LEAF_ASKED;
     s->fetch.asked[source]++;
     s->fetch.ask[s->fetch.asks].leaf = leaf;
+    s->fetch.ask[s->fetch.asks].at = s->now;
     s->fetch.ask[s->fetch.asks++].source = source;
     put_leaf_want(outbox_frame(out, FRAME_LEAF_WANT, s->run, s->view.view), &m);
     send_to_source(s, source, out);
@@ -181,6 +182,7 @@ static void ask_for_hashes(struct session *s, struct outbox *out)
 static void plan_leaves(struct session *s)
 {
     struct sync_state *state = s->state;
+    flow_window_init(&s->fetch.flow, FETCH_DEPTH * s->fetch.source_count);
     for (uint32_t i = 0; i < state->entry_count; i++) {
         const struct sync_entry *e = &state->entries[i];
         if (!(e->inequality ? s->fetch.take_whole : s->fetch.take_content)) {
@@ -225,9 +227,17 @@ static uint32_t next_leaf(struct session *s, enum leaf_state wanted, uint32_t *c
     return *cursor < s->state->leaf_count ? *cursor : NONE;
 }
 
+/* Leaves that may be under way from each source: its share of what arrives in a round trip, twice. */
+static uint32_t depth(const struct session *s)
+{
+    uint32_t share = s->fetch.flow.frames / s->fetch.source_count;
+    return share > FETCH_DEPTH ? share : FETCH_DEPTH;
+}
+
 static void ask_for_leaves(struct session *s, struct outbox *out)
 {
-    while (s->fetch.take_whole && s->fetch.asks < SESSION_ASKS && s->fetch.asked[s->fetch.whole] < FETCH_DEPTH) {
+    uint32_t most = depth(s);
+    while (s->fetch.take_whole && s->fetch.asks < SESSION_ASKS && s->fetch.asked[s->fetch.whole] < most) {
         uint32_t leaf = next_leaf(s, LEAF_WANTED_WHOLE, &s->fetch.whole_cursor);
         if (leaf == NONE) {
             break;
@@ -235,7 +245,7 @@ static void ask_for_leaves(struct session *s, struct outbox *out)
         ask_leaf(s, leaf, s->fetch.whole, out);
     }
     while (s->fetch.asks < SESSION_ASKS) {
-        uint32_t source = source_idle(s, FETCH_DEPTH);
+        uint32_t source = source_idle(s, most);
         uint32_t leaf = source == NONE ? NONE : next_leaf(s, LEAF_WANTED, &s->fetch.cursor);
         if (leaf == NONE) {
             break;
@@ -302,6 +312,7 @@ static void round_clear(struct session *s)
     s->fetch.manifest_from = s->fetch.whole = s->fetch.whole_from = NONE;
     s->fetch.first = 0;
     s->fetch.need = s->fetch.liar = 0;
+    s->fetch.rtt_ns = INT64_MAX;
     s->fetch.diff = (struct entries_diff){.active = false};
 }
 
@@ -477,8 +488,7 @@ static void keep_hashes(struct session *s, const unsigned char *hashes, bool ine
     }
 }
 
-static void take_manifest(struct session *s, uint64_t peer, const struct msg_manifest *m, const void *hashes,
-                          struct outbox *out)
+void fetch_manifest(struct session *s, uint64_t peer, const struct msg_manifest *m, const void *hashes, struct outbox *out)
 {
     uint32_t source = answer_source(s, peer, m->number, m->round);
     bool content = !s->fetch.content_known && source == s->fetch.manifest_from;
@@ -504,7 +514,7 @@ static void take_manifest(struct session *s, uint64_t peer, const struct msg_man
     fetch_advance(s, out);
 }
 
-static void take_entries(struct session *s, uint64_t peer, const struct msg_entries *m, struct reader *r, struct outbox *out)
+void fetch_entries(struct session *s, uint64_t peer, const struct msg_entries *m, struct reader *r, struct outbox *out)
 {
     struct entries_diff *d = &s->fetch.diff;
     uint32_t source = answer_source(s, peer, m->number, m->round);
@@ -542,8 +552,7 @@ static uint32_t ask_find(const struct session *s, uint32_t source, uint32_t leaf
     return NONE;
 }
 
-static void take_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m, const void *payload,
-                      struct outbox *out)
+void fetch_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m, const void *payload, struct outbox *out)
 {
     uint32_t source = answer_source(s, peer, m->number, m->round);
     if (source == NONE || m->entry >= s->state->entry_count || m->leaf >= s->state->entries[m->entry].leaves) {
@@ -562,38 +571,13 @@ static void take_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m
         fetch_advance(s, out);
         return;
     }
+    int64_t took = s->now - s->fetch.ask[ask].at;
     ask_drop(s, ask);
+    s->fetch.rtt_ns = took < s->fetch.rtt_ns ? took : s->fetch.rtt_ns;
+    (void)flow_window_arrived(&s->fetch.flow, s->now, s->fetch.rtt_ns);
     memcpy(s->state->staging + s->state->stage_at[leaf] - 1, payload, size);
     s->state->leaf_state[leaf] = LEAF_HERE;
     s->fetch.missing--;
     s->fetch.whole_missing -= s->state->entries[m->entry].inequality;
     fetch_advance(s, out);
-}
-
-void fetch_frame(struct session *s, struct session_event *e, struct outbox *out)
-{
-    struct reader r;
-    struct msg_manifest_want manifest_want;
-    struct msg_manifest manifest;
-    struct msg_leaf_want leaf_want;
-    struct msg_leaf leaf;
-    struct msg_entries_want entries_want;
-    struct msg_entries entries;
-    const void *payload = NULL;
-    reader_init(&r, e->payload, e->header->length);
-    if (e->header->type == FRAME_MANIFEST_WANT && get_manifest_want(&r, &manifest_want)) {
-        holder_give_manifest(s, e->peer, &manifest_want, out);
-    } else if (e->header->type == FRAME_LEAF_WANT && get_leaf_want(&r, &leaf_want)) {
-        holder_give_leaf(s, e->peer, &leaf_want, out);
-    } else if (e->header->type == FRAME_MANIFEST && get_manifest(&r, &manifest, &payload)) {
-        take_manifest(s, e->peer, &manifest, payload, out);
-    } else if (e->header->type == FRAME_LEAF && get_leaf(&r, &leaf, &payload)) {
-        take_leaf(s, e->peer, &leaf, payload, out);
-    } else if (e->header->type == FRAME_ENTRIES_WANT && get_entries_want(&r, &entries_want)) {
-        holder_give_entries(s, e->peer, &entries_want, out);
-    } else if (e->header->type == FRAME_ENTRIES && get_entries(&r, &entries)) {
-        take_entries(s, e->peer, &entries, &r, out);
-    } else {
-        fetch_down(s, e->peer, out); /* malformed, or no business here: as good as gone */
-    }
 }

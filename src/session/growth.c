@@ -105,6 +105,11 @@ static size_t whole_lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
+static uint32_t tree_room(uint32_t members)
+{
+    return BOUNDS_TREES * (members < BOUNDS_TREE_MEMBERS ? members : BOUNDS_TREE_MEMBERS);
+}
+
 static size_t member_bytes(void)
 {
     return sizeof(struct member_info) + sizeof(struct gone) + 2 * sizeof(uint64_t) + 8 * sizeof(uint32_t) + sizeof(bool);
@@ -114,7 +119,8 @@ static size_t bytes_of(const struct session_config *cfg, const struct session_gr
 {
     switch (g->table) {
     case SESSION_MEMBERS:
-        return g->entries * member_bytes() + bitset_words(g->entries) * sizeof(uint64_t) + sizeof(uint32_t);
+        return g->entries * member_bytes() + bitset_words(g->entries) * sizeof(uint64_t) + sizeof(uint32_t) +
+               tree_room(g->entries) * sizeof(uint16_t);
     case SESSION_PEERS:
         return g->entries * (sizeof(struct peer) + sizeof(uint64_t)) + peers_rows(g->entries) * sizeof(uint32_t);
     case SESSION_EDGES:
@@ -169,6 +175,7 @@ static void members_use(struct session *s, unsigned char *at, uint32_t count)
     v->shown = moved(&at, sizeof *v->shown, count, v->shown, v->world);
     v->relay_first = moved(&at, sizeof *v->relay_first, count + 1, v->relay_first, v->world > 0 ? v->world + 1 : 0);
     s->fetch.asked = moved(&at, sizeof *s->fetch.asked, count, s->fetch.asked, sources);
+    v->trees.parent = moved(&at, sizeof *v->trees.parent, tree_room(count), v->trees.parent, v->trees.count * v->trees.members);
     s->fetch.holder_down = moved(&at, sizeof *s->fetch.holder_down, count, s->fetch.holder_down, sources);
     if (v->world == 0) {
         memset(v->relay_first, 0, (count + 1) * sizeof *v->relay_first);

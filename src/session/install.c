@@ -190,6 +190,16 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
     return true;
 }
 
+/* Those that have ended well and still send: an honest member that holds a result has all that it needs, one that lies may never take it. */
+static void stop_ended(struct session *s, struct outbox *out)
+{
+    for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count; i++) {
+        if (s->slots[i].at.phase == SLOT_ENDING) {
+            slot_stop(s, i, out);
+        }
+    }
+}
+
 /* ---- members ---- */
 
 static void sort_members(struct member_info *list, uint32_t n)
@@ -274,6 +284,38 @@ static bool read_order(struct session *s, const struct msg_view *m, struct reade
     return (m->weights == 0 || m->weights == n) && positive != 0 && !r->bad;
 }
 
+/* Slices must have the same owners and ways everywhere: what is no set of trees is not followed in part. */
+static bool read_trees(struct session *s, const struct msg_view *m, struct reader *r)
+{
+    struct tree_set *t = &s->view.trees;
+    t->members = m->members;
+    for (t->count = 0; t->count < m->trees; t->count++) {
+        if (!get_view_tree(r, &t->share[t->count], t->parent + (size_t)t->count * m->members, m->members)) {
+            return false;
+        }
+    }
+    return m->trees == 0 || tree_set_valid(t);
+}
+
+/* Who lacks a link with whom stands in the view, so all members say the same. */
+static bool trees_are_linked(const struct view *v)
+{
+    for (uint32_t i = 0; i < v->edges && !MUTANT(TREES_UNLINKED); i++) {
+        uint32_t a = 0, b = 0;
+        for (uint32_t r = 0; r < v->world; r++) {
+            a = v->ids[r] == v->edge[i].a ? r : a;
+            b = v->ids[r] == v->edge[i].b ? r : b;
+        }
+        for (uint32_t t = 0; t < v->trees.count; t++) {
+            const uint16_t *parent = v->trees.parent + (size_t)t * v->world;
+            if (parent[a] == b || parent[b] == a) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Ascending, so that a pair is found without looking at all. */
 static bool read_edges(struct session *s, const struct msg_view *m, struct reader *r)
 {
@@ -349,6 +391,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
     v->view = m->view;
     v->plan = m->plan;
     v->sizes = m->sizes;
+    v->trees_linked = trees_are_linked(v);
     peers_relays(s);
     for (uint32_t i = 0; i < v->world; i++) {
         v->places[v->ring[i]] = i;
@@ -413,7 +456,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     if (m.view <= s->view.view || (s->phase != PHASE_MEMBER && s->phase != PHASE_JOINING)) {
         return; /* P7: only greater views */
     }
-    if (!read_members(s, &m, r) || !read_order(s, &m, r) || !read_edges(s, &m, r)) {
+    if (!read_members(s, &m, r) || !read_order(s, &m, r) || !read_trees(s, &m, r) || !read_edges(s, &m, r)) {
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent a view that does not follow from the last one",
                    true);
         return;
@@ -423,6 +466,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent malformed decisions", true);
         return;
     }
+    stop_ended(s, out);
     if (s->frozen) { /* else all wait in an update, which skips it */
         owe_undecided(s, &m);
     }

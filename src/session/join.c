@@ -222,8 +222,12 @@ static void probe(struct session *s, struct reader *r, struct outbox *out)
         join_master_down(s, "the master sent a malformed PROBE", out);
         return;
     }
-    s->probing = m.to;
+    s->probes = m.round == s->probing_round ? s->probes : 0;
     s->probing_round = m.round;
+    if (s->probes == SESSION_PROBES) {
+        return; /* it is not waited for for ever */
+    }
+    s->probing[s->probes++] = m.to;
     struct action *a = outbox_add(out, ACT_PROBE);
     a->slot = m.round;
     a->id = m.to;
@@ -365,7 +369,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->master_lost = 0;
     s->frozen = false;
     s->proposal = 0;
-    s->probing = 0;
+    s->probes = 0;
     op_clear(s);
     owed_clear(s);
     s->finished_count = 0;

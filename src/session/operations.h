@@ -203,6 +203,12 @@ void eager_start(struct session *s, struct op *op, struct outbox *out);
 void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void eager_advance(struct session *s, struct op *op, struct outbox *out);
+/* fetch.c: what a source says in answer */
+void fetch_manifest(struct session *s, uint64_t peer, const struct msg_manifest *m, const void *hashes, struct outbox *out);
+void fetch_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m, const void *payload, struct outbox *out);
+void fetch_entries(struct session *s, uint64_t peer, const struct msg_entries *m, struct reader *r, struct outbox *out);
+/* sync_frame.c */
+void sync_frame(struct session *s, struct session_event *e, struct outbox *out);
 /* waits.c */
 /* All that have to launch it before it can go on here have done so: what stands still now waits for a machine. */
 bool waits_launched(const struct session *s, const struct op *op);

@@ -137,14 +137,25 @@ static void on_cancel(struct session *s, struct session_event *e, struct outbox 
     }
 }
 
-/* Of what the master has asked for in this membership only: to a newcomer nothing was asked yet. */
+/* Of what the master has asked for in this membership: to a newcomer nothing was asked yet. */
+static bool was_asked(struct session *s, const struct msg_measured *m)
+{
+    uint32_t at = 0, asked = m->round == s->probing_round ? s->probes : 0;
+    while (at < asked && s->probing[at] != m->to) {
+        at++;
+    }
+    if (at == asked) {
+        return false;
+    }
+    s->probing[at] = s->probing[--s->probes];
+    return true;
+}
+
 static void on_measured(struct session *s, const struct session_event *e, struct outbox *out)
 {
-    bool asked = s->probing != 0 && e->peer == s->probing && e->slot == s->probing_round;
-    s->probing = asked ? 0 : s->probing;
-    if (asked && s->welcomed) {
-        struct msg_measured m = {.round = e->slot, .to = e->peer, .bits_per_second = e->number};
-        put_measured(outbox_frame(out, FRAME_MEASURED, s->run, s->view.view), &m);
+    bool counts = e->measured->round == MEASURED_DOUBT ? s->view.world > 0 : was_asked(s, e->measured);
+    if (counts && s->welcomed) {
+        put_measured(outbox_frame(out, FRAME_MEASURED, s->run, s->view.view), e->measured);
         outbox_send(out, ACT_MASTER, 0);
     }
 }
@@ -250,7 +261,7 @@ static bool dispatch_link(struct session *s, struct session_event *e, struct out
         links_data_failed(s, e->peer, out);
         return true;
     case SESSION_SYNC_FRAME:
-        fetch_frame(s, e, out);
+        sync_frame(s, e, out);
         return true;
     case SESSION_SYNC_DOWN:
         fetch_down(s, e->peer, out);

@@ -191,7 +191,7 @@ enum session_event_kind {
     SESSION_STALLED,      /* slot: no byte moved for stall_ns; `peer` is who it waits for */
     /* memory asked for by ACT_SYNC_ALLOC: memory (null: there is none) */
     SESSION_MEMORY,
-    SESSION_MEASURED,     /* probe: peer, round in `slot`, bits per second in `number` */
+    SESSION_MEASURED,     /* probe, or a doubt of an edge: measured */
     SESSION_TICK,         /* time passed */
 };
 
@@ -199,7 +199,7 @@ struct session_event {
     enum session_event_kind kind;
     uint32_t slot;
     uint64_t peer;
-    uint64_t number;                 /* bundle; bits per second; MASTER_UP: one way there in ns, 0 on one host or if not known */
+    uint64_t number;                 /* bundle; MASTER_UP: one way there in ns, 0 on one host or if not known */
     uint64_t view;
     const struct frame_header *header;
     const void *payload;             /* borrowed for the step */
@@ -207,6 +207,7 @@ struct session_event {
     const struct msg_vote *vote;     /* number is filled in by the session */
     struct sync_state *state;        /* VOTE_SYNC: borrowed until the vote is collected */
     const struct msg_hello *hello;
+    const struct msg_measured *measured;
     uint64_t digest, tx_bytes, rx_bytes;
     void *memory;
     const char *text;

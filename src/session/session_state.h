@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "collectives/flow_window.h"
 #include "core/bitset.h"
 #include "core/check.h"
 #include "core/heap.h"
@@ -206,6 +207,8 @@ struct view {
     uint32_t *relay_first, *relay_to; /* by rank: where those begin whom we pass its words on to; their ranks */
     uint64_t *apart;     /* bit set over ranks: those that we have no link with */
     bool weighted;
+    struct tree_set trees; /* of all its members, or of none: count 0 */
+    bool trees_linked;   /* whoever is beside another in one of them has a link with it */
     struct plan_view plan;
     struct sizes sizes;
     uint32_t edges;
@@ -229,7 +232,7 @@ struct gone {
     struct net_address address; /* the first that it said of itself */
 };
 
-enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, SESSION_PLANS = 16, SESSION_DEPARTED = 32 };
+enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 128, SESSION_PLANS = 16, SESSION_DEPARTED = 32, SESSION_PROBES = 32 };
 
 /* How an operation of these parameters is done in the installed view: asked for at least twice by each call. */
 struct plan_answer {
@@ -268,8 +271,8 @@ struct session {
     int64_t welcomed_at, master_heard, master_lost, next_heartbeat, next_dial, connect_by;
     int64_t backoff;
     uint64_t echo;
-    uint64_t probing;        /* whom the master has asked to measure, in which round; 0: nobody */
-    uint32_t probing_round;
+    uint64_t probing[SESSION_PROBES]; /* to whom the master has asked to measure in this round, and not been told */
+    uint32_t probes, probing_round;
     bool connecting, connect_ended;
     uint64_t connect_called_in, connect_ended_in; /* steps */
     struct session_outcome connect_outcome;
@@ -404,8 +407,11 @@ struct session {
         uint64_t liar;       /* first source that sent wrong bytes, 0 none */
         struct {
             uint32_t leaf, source;
+            int64_t at;      /* when */
         } ask[SESSION_ASKS]; /* in any order */
         uint32_t asks;
+        struct flow_window flow; /* leaves asked of all sources together */
+        int64_t rtt_ns;      /* the least that a leaf has taken: a source that was busy once does not look far away */
         struct entries_diff diff; /* our entries are not those elected: which differs */
     } fetch;
 };
@@ -575,7 +581,6 @@ void ballot_passed(struct session *s, struct outbox *out);
 
 /* fetch.c */
 void fetch_elected(struct session *s, struct reader *r, struct outbox *out);
-void fetch_frame(struct session *s, struct session_event *e, struct outbox *out);
 void fetch_down(struct session *s, uint64_t peer, struct outbox *out);
 void fetch_memory(struct session *s, void *memory, struct outbox *out);
 void fetch_again(struct session *s, struct outbox *out); /* the master's connection was resumed: STAGED again */

@@ -139,7 +139,7 @@ static bool handed_on(const struct session *s, const struct op_params *p)
     return root != NONE && s->view.weights[root] == 0;
 }
 
-static struct choose_answer plan_among(const struct session *s, const struct op_params *p, uint8_t allowed)
+static struct choose_answer plan_among(const struct session *s, const struct op_params *p, uint16_t allowed)
 {
     if (p->kind == PLAN_SEND) {
         return (struct choose_answer){.algorithm = fits_a_message(s, p) ? PLAN_TINY : PLAN_CHAIN};
@@ -150,9 +150,10 @@ static struct choose_answer plan_among(const struct session *s, const struct op_
         .kind = (enum plan_kind)p->kind, .world = s->view.world, .frame_bytes = s->view.plan.frame_bytes,
         .bytes = work_payload(&n, p->kind, (size_t)p->count),
         .small = fits_a_message(s, p), .plain = n.plain, .ring = s->view.plan.algorithm == PLAN_RING,
-        .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .pairs = p->layout == LAYOUT_PAIRS, .handed_on = handed_on(s, p),
-        .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
-        .crowd = s->view.plan.crowd};
+        .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .pairs = p->layout == LAYOUT_PAIRS,
+        .forest = {s->view.trees.count > 0 && s->view.trees_linked, s->view.plan.tree_mib_ns, s->view.plan.tree_delay_us}, .handed_on = handed_on(s, p),
+        .allowed = allowed != 0 ? allowed : UINT16_MAX, .costs = s->view.plan.costs,
+        .link_ps = s->view.plan.link_ps, .crowd = s->view.plan.crowd};
     return choose_algorithm(&call);
 }
 
@@ -175,7 +176,7 @@ struct choose_answer session_plan(struct session *s, const struct op_params *p)
 
 struct choose_answer session_plan_by(const struct session *s, const struct op_params *p, enum plan_algorithm algorithm)
 {
-    return plan_among(s, p, (uint8_t)(1u << algorithm));
+    return plan_among(s, p, (uint16_t)(1u << algorithm));
 }
 
 static void frames_of(const struct session *s, struct session_op *run)
@@ -233,6 +234,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->plan.ring = s->view.ring;
     run->plan.places = s->view.places;
     run->plan.weights = s->view.weighted ? s->view.weights : NULL;
+    run->plan.trees = &s->view.trees;
     run->plan.apart = p->layout == LAYOUT_PAIRS ? s->view.apart : NULL;
     run->plan.shown = s->view.shown;
     run->plan.count = l->count;
@@ -253,7 +255,7 @@ uint32_t session_folding_senders(struct session *s, const struct op_params *para
     bool owner = p.kind == PLAN_REDUCE && root_rank < s->view.world;
     struct plan_params plan = {.kind = (enum plan_kind)p.kind, .algorithm = (enum plan_algorithm)p.algorithm, .world = s->view.world,
                                .rank = s->view.rank, .ring = s->view.ring, .places = s->view.places,
-                               .weights = s->view.weighted ? s->view.weights : NULL,
+                               .weights = s->view.weighted ? s->view.weights : NULL, .trees = &s->view.trees,
                                .root = owner ? s->view.ranked[root_rank] : 0};
     return work_is_eager(s, &p) ? 0 : plan_senders(&plan);
 }

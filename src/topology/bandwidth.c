@@ -47,39 +47,78 @@ void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t
     }
 }
 
-bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns)
+bool bandwidth_keep(struct bandwidth *b, const struct bandwidth_entry *entry)
 {
-    if (from == to) {
+    if (entry->from == entry->to) {
         return false;
     }
-    size_t at = slot_find(b, from, to);
+    size_t at = slot_find(b, entry->from, entry->to);
     if (at == b->capacity) {
         return false;
     }
-    struct bandwidth_entry *e = &b->entries[at];
-    if (slot_empty(e)) {
+    if (slot_empty(&b->entries[at])) {
         if (b->count >= b->capacity - b->capacity / 8) {
             return false;
         }
         b->count++;
     }
-    *e = (struct bandwidth_entry){.from = from, .to = to, .rate_bps = rate_bps, .seen_ns = now_ns};
+    b->entries[at] = *entry;
     return true;
+}
+
+bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns)
+{
+    return bandwidth_keep(b, &(struct bandwidth_entry){.from = from, .to = to, .rate_bps = rate_bps, .seen_ns = now_ns});
+}
+
+/* Null if it was never measured. */
+static struct bandwidth_entry *entry_of(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    size_t at = slot_find(b, from, to);
+    return from == to || at == b->capacity || slot_empty(&b->entries[at]) ? NULL : &b->entries[at];
+}
+
+const struct bandwidth_entry *bandwidth_find(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    return entry_of(b, from, to);
+}
+
+bool bandwidth_set_way(struct bandwidth *b, uint64_t from, uint64_t to, uint32_t rtt_us, uint32_t loss_ppm)
+{
+    struct bandwidth_entry *e = entry_of(b, from, to);
+    if (e != NULL) {
+        e->rtt_us = rtt_us;
+        e->loss_ppm = loss_ppm;
+    }
+    return e != NULL;
+}
+
+bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    struct bandwidth_entry *e = entry_of(b, from, to);
+    bool doubts = e != NULL && !e->doubted;
+    if (doubts) {
+        e->doubted = true;
+    }
+    return doubts;
+}
+
+bool bandwidth_sure(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    return e != NULL && !e->doubted;
 }
 
 bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out, uint64_t *seen_ns_out)
 {
-    size_t at = slot_find(b, from, to);
-    if (from == to || at == b->capacity || slot_empty(&b->entries[at])) {
-        return false;
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    if (e != NULL && rate_bps_out != NULL) {
+        *rate_bps_out = e->rate_bps;
     }
-    if (rate_bps_out != NULL) {
-        *rate_bps_out = b->entries[at].rate_bps;
+    if (e != NULL && seen_ns_out != NULL) {
+        *seen_ns_out = e->seen_ns;
     }
-    if (seen_ns_out != NULL) {
-        *seen_ns_out = b->entries[at].seen_ns;
-    }
-    return true;
+    return e != NULL;
 }
 
 /* Empties slot `hole` and pulls back the entries behind it whose way to their slot leads over it. */
@@ -104,19 +143,13 @@ static void slot_remove(struct bandwidth *b, size_t hole)
     b->count--;
 }
 
-size_t bandwidth_forget_peer(struct bandwidth *b, uint64_t peer)
+bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to)
 {
-    size_t removed = 0;
-    for (size_t at = 0; at < b->capacity;) {
-        const struct bandwidth_entry *e = &b->entries[at];
-        if (!slot_empty(e) && (e->from == peer || e->to == peer)) {
-            slot_remove(b, at); /* looks at `at` again: another entry may have moved there */
-            removed++;
-        } else {
-            at++;
-        }
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    if (e != NULL) {
+        slot_remove(b, (size_t)(e - b->entries));
     }
-    return removed;
+    return e != NULL;
 }
 
 size_t bandwidth_missing(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t since_ns,
@@ -125,8 +158,8 @@ size_t bandwidth_missing(const struct bandwidth *b, const uint64_t *ids, size_t 
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++) {
-            uint64_t seen_ns = 0;
-            if (ids[i] == ids[j] || (bandwidth_get(b, ids[i], ids[j], NULL, &seen_ns) && seen_ns >= since_ns)) {
+            const struct bandwidth_entry *e = bandwidth_find(b, ids[i], ids[j]);
+            if (ids[i] == ids[j] || (e != NULL && !e->doubted && e->seen_ns >= since_ns)) {
                 continue;
             }
             if (found < room) {

@@ -1,7 +1,7 @@
 /* bandwidth.h - the measured rates of a run: directed edges (from peer, to peer) -> bits/s, and when they were seen.
  *
  * Its one idea: knowledge about an edge belongs to the run, not to a view.  A measurement stays until it is replaced or
- * somebody asks to forget the peer, so peers that leave and come back under the same key are not probed again.
+ * removed, so peers that leave and come back under the same key are not probed again.
  * Invariant: at most one measurement per ordered pair; an unused slot is all zero.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TOPOLOGY_BANDWIDTH_H
@@ -15,6 +15,9 @@ struct bandwidth_entry {
     uint64_t from, to; /* peer keys; equal (zero) in an unused slot, no peer has an edge to itself */
     uint64_t rate_bps; /* 0: measured, and the pair cannot connect in this direction */
     uint64_t seen_ns;  /* the caller's clock */
+    uint32_t rtt_us;   /* the least round trip; 0: unknown */
+    uint32_t loss_ppm; /* of the bytes, those that were sent again */
+    bool doubted;      /* it is to be measured again; until then this counts */
 };
 
 struct bandwidth {
@@ -38,17 +41,32 @@ enum { BANDWIDTH_PEERS_MAX = 65535 };
 void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t capacity);
 
 /* Stores or replaces.  False, and nothing changed, for an edge from a peer to itself and for a new edge when an eighth
- * of the slots or less is left: forget somebody first. */
+ * of the slots or less is left: remove something first. */
 bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns);
+
+/* Stores or replaces all that is known of the edge that `entry` names; false as above. */
+bool bandwidth_keep(struct bandwidth *b, const struct bandwidth_entry *entry);
+
+/* What else is known of an edge that has been set; false, and nothing changed, for another one. */
+bool bandwidth_set_way(struct bandwidth *b, uint64_t from, uint64_t to, uint32_t rtt_us, uint32_t loss_ppm);
+
+/* Marks a measurement as doubted until the next one replaces it; false if there is none, or it is already. */
+bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to);
+
+/* Whether it was measured and is not doubted. */
+bool bandwidth_sure(const struct bandwidth *b, uint64_t from, uint64_t to);
+
+/* All that is known of an edge; null if it was never measured. */
+const struct bandwidth_entry *bandwidth_find(const struct bandwidth *b, uint64_t from, uint64_t to);
 
 /* False if never measured; outputs may be null. */
 bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out,
                    uint64_t *seen_ns_out);
 
-/* Removes every edge from or to `peer`; returns how many. */
-size_t bandwidth_forget_peer(struct bandwidth *b, uint64_t peer);
+/* False if it was never measured. */
+bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to);
 
-/* The edges among ids[0..n) that were never measured, or last seen before `since_ns` (0: any age will do), by rows.
+/* The edges among ids[0..n) that were never measured, are doubted, or were last seen before `since_ns` (0: any age will do), by rows.
  * Writes the first `room` of them and returns how many there are in all. */
 size_t bandwidth_missing(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t since_ns,
                          struct bandwidth_edge *out, size_t room);

@@ -1,6 +1,6 @@
 /* rates.c - link rates from edge rates.
  *
- * Its one idea: a link is at least as fast as the fastest edge that was seen to use it.
+ * Its one idea: a link is at least as fast as the fastest edge that was seen to use it, and as what its edges carried at once.
  * Invariant: path_bps[i][j] <= min(up_bps[i], down_bps[j]) for measured edges.
  * SPDX-License-Identifier: MIT */
 #include "topology/rates.h"
@@ -32,6 +32,13 @@ static double rate_best(const double *first, size_t n, size_t stride)
     return best;
 }
 
+/* What a link carries for sure: its best edge, or what all of its edges were seen to carry at once. */
+static double rate_link(const struct bandwidth *b, uint64_t from, uint64_t to, double best)
+{
+    uint64_t all = 0;
+    return best > 0 && bandwidth_get(b, from, to, &all, NULL) && (double)all > best ? (double)all : best;
+}
+
 bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double *up_bps, double *down_bps,
                 double *path_bps)
 {
@@ -47,8 +54,8 @@ bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double
     }
     for (size_t i = 0; i < n; i++) {
         double up = rate_best(&path_bps[i * n], n, 1), down = rate_best(&path_bps[i], n, n);
-        up_bps[i] = up > 0 ? up : least;
-        down_bps[i] = down > 0 ? down : least;
+        up_bps[i] = up > 0 ? rate_link(b, ids[i], RATES_ALL, up) : least;
+        down_bps[i] = down > 0 ? rate_link(b, RATES_ALL, ids[i], down) : least;
     }
     return true;
 }

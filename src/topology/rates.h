@@ -1,8 +1,8 @@
 /* rates.h - the network as the cost model sees it, made from what was measured.
  *
  * Its one idea: probes of single edges tell a peer's link only from below.  The best edge measured out of a peer is
- * taken for its whole uplink, the best one into it for its downlink: eight good paths count as one, so that plans
- * are never built on capacity that nobody has seen.
+ * taken for its whole uplink, the best one into it for its downlink, unless all edges were measured at once (RATES_ALL)
+ * and carried more together: plans are never built on capacity that nobody has seen.
  * Invariant: every link rate is > 0; a path is what was measured on it, infinite if nothing was.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TOPOLOGY_RATES_H
@@ -12,6 +12,12 @@
 
 /* In bits per second, of bytes that took so long; a clock may see no time pass. */
 uint64_t rate_of(uint64_t bytes, int64_t ns);
+
+/* In place of the other end of an edge: all of them, at the same time. */
+enum { RATES_ALL = 0 };
+
+/* The key of a peer of which nothing is known, in a list of keys. */
+#define RATES_NOBODY UINT64_MAX
 
 /* Fills up_bps[n], down_bps[n] and path_bps[n][n] (row: from; 0 if the pair cannot connect) for ids.  A peer of which
  * nothing is known gets the least rate of the others, so that it owns little until it is measured.  False, nothing

@@ -9,7 +9,7 @@
 
 #include "topology/tour.h"
 
-enum { TOUR_EXACT_MAX = 9 };
+enum { TOUR_EXACT_MAX = 12 };
 
 /* Writes the best ring of peers 0..n-1, beginning with 0, and its score; tour_score_possible tells whether it does
  * without forbidden edges (if any ring can, it does).  False, nothing written, unless 1 <= n <= TOUR_EXACT_MAX. */

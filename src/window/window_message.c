@@ -113,9 +113,13 @@ static void settle(struct windows *ws, struct window_op *op)
 static void act(struct windows *ws)
 {
     struct window_todo *todo = &ws->set.todo;
-    while (!list_empty(&todo->settled) || !list_empty(&todo->says)) {
-        if (!list_empty(&todo->settled)) { /* programs first */
+    enum window_act first;
+    while ((first = window_first(todo)) != WINDOW_ACT_OTHERS) {
+        if (first == WINDOW_ACT_SETTLE) {
             settle(ws, LIST_ENTRY(list_pop(&todo->settled), struct window_op, told));
+        } else if (first == WINDOW_ACT_LEAVE) {
+            todo->leaves = false;
+            comm_leave(ws->comm, "no memory for a message of a window, or its executor failed");
         } else {
             launch_first(ws);
         }
@@ -129,13 +133,10 @@ static void act(struct windows *ws)
     while (!list_empty(&todo->done)) {
         free(LIST_ENTRY(list_pop(&todo->done), struct window_task, in));
     }
-    if (todo->leaves) {
-        comm_leave(ws->comm, "no memory for a message of a window, or its executor failed");
-    }
     if (todo->wakes) {
         queue_wake(ws->queue);
     }
-    todo->leaves = todo->wakes = false;
+    todo->wakes = false;
     pthread_cond_broadcast(&ws->changed);
 }
 

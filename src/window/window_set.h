@@ -175,14 +175,15 @@ struct window {
     struct window_peer peer[]; /* by rank */
 };
 
-/* What the shell has to do after a step, in this order; it takes each out. */
+/* What the shell has to do after a step; it takes each out.  window_first says what comes first of the first three; then come the others, in
+ * this order. */
 struct window_todo {
     struct list settled;     /* struct window_op: ended for the program, by .outcome */
+    bool leaves;             /* no memory for what the other end waits for, or its executor failed: this peer leaves the run */
     struct list says;        /* struct window_message: to be launched; what cannot be is told by WINDOW_EVENT_UNSENT at once */
     struct list stops;       /* struct window_message: to be cancelled */
     struct list gone;        /* struct window_op: to be freed */
     struct list done;        /* struct window_task: to be freed */
-    bool leaves;             /* no memory for what the other end waits for, or its executor failed: this peer leaves the run */
     bool wakes;              /* the service may have to look earlier than it meant to */
 };
 
@@ -225,6 +226,11 @@ struct window_event {
     const struct window_member *members;
     uint32_t rank;
 };
+
+enum window_act { WINDOW_ACT_OTHERS, WINDOW_ACT_SETTLE, WINDOW_ACT_LEAVE, WINDOW_ACT_SAY };
+
+/* What the shell does first: programs hear before anything else is done, and nothing is said behind a message that could not be. */
+enum window_act window_first(const struct window_todo *todo);
 
 void window_set_init(struct window_set *s);
 /* A window of these members, in storage that is zeros; no member is known yet. */

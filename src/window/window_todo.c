@@ -1,5 +1,6 @@
 /* window_todo.c - what a step of windows wants done, noted for its shell.
  * SPDX-License-Identifier: MIT */
+#include "core/mutant.h"
 #include "window/window_state.h"
 
 void window_message_init(struct window_message *m, struct window *w, enum window_role role, void *owner)
@@ -28,6 +29,18 @@ void window_stop(struct window_message *m)
     if (m->under_way && list_empty(&m->stops)) {
         list_append(&m->window->set->todo.stops, &m->stops);
     }
+}
+
+enum window_act window_first(const struct window_todo *todo)
+{
+    bool says = !list_empty(&todo->says);
+    if (!list_empty(&todo->settled)) {
+        return WINDOW_ACT_SETTLE;
+    }
+    if (todo->leaves && !(says && MUTANT(WINDOW_SAYS_ON))) { /* O3: the next message would be taken for the one that is missing */
+        return WINDOW_ACT_LEAVE;
+    }
+    return says ? WINDOW_ACT_SAY : WINDOW_ACT_OTHERS;
 }
 
 void window_broken(struct window *w)

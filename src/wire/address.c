@@ -3,6 +3,7 @@
 #include "wire/address.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/id.h"
 
@@ -22,6 +23,11 @@ void address_text(const struct net_address *a, char *out)
                                  (unsigned)(a->ip[i] << 8 | a->ip[i + 1]));
     }
     snprintf(out + used, ADDRESS_TEXT - used, "]:%u", a->port);
+}
+
+bool address_same_host(const struct net_address *a, const struct net_address *b)
+{
+    return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
 }
 
 void member_text(uint64_t id, int64_t rank, const struct net_address *address, char *out)

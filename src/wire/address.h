@@ -10,6 +10,9 @@ enum { ADDRESS_TEXT = 56 };
 /* "10.0.0.7:48150", "[fd00:0:0:0:0:0:0:1]:48150"; "?" if unset.  `out` holds ADDRESS_TEXT bytes. */
 void address_text(const struct net_address *a, char *out);
 
+/* Ports aside. */
+bool address_same_host(const struct net_address *a, const struct net_address *b);
+
 enum { MEMBER_TEXT = ADDRESS_TEXT + 56 };
 
 /* "rank 2 (peer 1.6 at 10.0.0.7:48150)"; without its rank "peer 1.6 at 10.0.0.7:48150"; without an address that is not set, or null.

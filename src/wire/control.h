@@ -289,14 +289,17 @@ struct plan_view {
     uint32_t eager_bytes;    /* up to here operations are sent along with READY */
     uint8_t algorithm;       /* enum plan_algorithm for the larger ones: direct or ring */
     struct costs costs;      /* the members', the greatest of each */
+    uint32_t link_ps;        /* a byte where the links keep the direct exchange waiting longest, in picoseconds; 0: links do not matter */
     uint16_t crowd;          /* members for each core of a host, in 256ths */
     uint32_t stall_ms;       /* smallest that members ask for: silence after which one of them, or a link, is suspected; 0: none does */
     uint8_t verify;          /* 1: HOLD carries a digest of the result (members on several hosts, or one asked for it) */
+    uint32_t tree_mib_ns;    /* predicted of its trees: for a MiB of a sum along all of them; 0 without trees */
+    uint32_t tree_delay_us;  /* ... all one-way delays up the deepest one and down again */
 };
 
 /* VIEW: the next view of a group.  Items in this order: u64 removed ids (difference to `parent`), member_info added ones
  * (all members if parent is 0), u32 ring (rank at each ring position; as many as members), u32 weights (as many as
- * members, or none: all equal), missing edges, decisions on the view before (each with the
+ * members, or none: all equal), trees (each a u32 share and the parent's rank of each member as u16), missing edges, decisions on the view before (each with the
  * cause MISMATCH followed by its op_clash). */
 struct msg_view {
     uint64_t view, parent;
@@ -309,7 +312,7 @@ struct msg_view {
     uint64_t value;       /* of the answer */
     struct sizes sizes;
     struct plan_view plan;
-    uint32_t removed, added, members, weights, edges, decisions;
+    uint32_t removed, added, members, weights, trees, edges, decisions;
 };
 /* VIEW_PART: a piece of the payload of the VIEW or ADMIT that follows on this connection, which is itself empty then.  All of it
  * is in the parts, in order; `bytes` is how much, in each of them the same.  Behind it: the piece. */
@@ -399,10 +402,14 @@ struct msg_probe {
     uint32_t duration_ms;
     uint64_t to;
 };
+/* MEASURED: what a probe has found, or, with the round MEASURED_DOUBT, that operations miss their prediction since an edge has changed. */
+enum { MEASURED_DOUBT = 0x7FFFFFFF };
 struct msg_measured {
     uint32_t round;
     uint64_t to;
-    uint64_t bits_per_second; /* 0: could not be measured */
+    uint64_t bits_per_second; /* 0: could not be measured; of a doubt: what the edge delivers now */
+    uint32_t rtt_us;          /* the least round trip; 0: unknown */
+    uint32_t loss_ppm;        /* of the bytes, those that were sent again */
 };
 
 /* STATUS: what becomes of the worlds, from this place on?  Of anybody that has not registered; the answer ends the connection. */
@@ -426,6 +433,46 @@ struct msg_status_page {
     uint16_t worlds;
 };
 
+/* TOPOLOGY: members, ring and measured edges of a group, from this place on.  Of anybody that has not registered; the answer ends the
+ * connection. */
+struct msg_topology {
+    uint64_t run; /* of the world; 0: the one of that name */
+    char world[BOUNDS_WORLD_NAME];
+    uint32_t group;
+    uint64_t view; /* of the last answer; 0 with the first question */
+    uint32_t from; /* 0, later the `next` of the last answer */
+};
+enum { TOPOLOGY_PAGE_MEMBERS = 1024, TOPOLOGY_PAGE_EDGES = 1024, TOPOLOGY_PAGE_BYTES = 65536 }; /* of one answer at most */
+enum topology_state {
+    TOPOLOGY_FOUND = 0,
+    TOPOLOGY_NO_WORLD = 1, /* of that name or run */
+    TOPOLOGY_NO_GROUP = 2, /* of that number has members */
+    TOPOLOGY_CHANGED = 3   /* the view that was asked for has ended: ask again from the beginning */
+};
+/* TOPOLOGY_PAGE: items topology_member, then topology_edge.  next: where the next page begins, 0: this was the last.  All but the state is 0
+ * unless that is FOUND. */
+struct msg_topology_page {
+    uint8_t state;    /* enum topology_state */
+    uint64_t view;
+    uint32_t members; /* of the view */
+    uint32_t next;
+    uint16_t listed, edges; /* items of this page */
+};
+/* The next one by id.  Its place among all is what edges and ring name; programs rank members by key, then id. */
+struct topology_member {
+    uint64_t id;
+    uint32_t key;
+    uint32_t ring; /* the place of the member that has this member's place on the ring */
+    struct net_address address; /* unset: not known any more */
+};
+struct topology_edge {
+    uint16_t from, to; /* places below BOUNDS_RING */
+    uint64_t rate_bps; /* 0: measured, and the pair cannot connect in this direction */
+    uint32_t rtt_us;   /* 0: unknown */
+    uint32_t loss_ppm;
+    uint32_t age_s;    /* since it was measured */
+};
+
 /* Each put writes payload only; each get reads payload and, for messages without lists, needs nothing to be left over. */
 /* The name of a world: a length u8 below BOUNDS_WORLD_NAME and as many bytes, none of them a control character. */
 void put_world_name(struct writer *w, const char *name);
@@ -444,6 +491,14 @@ void put_status_page(struct writer *w, const struct msg_status_page *m);
 bool get_status_page(struct reader *r, struct msg_status_page *m);
 void put_world_status(struct writer *w, const struct world_status *m);
 bool get_world_status(struct reader *r, struct world_status *m);
+void put_topology(struct writer *w, const struct msg_topology *m);
+bool get_topology(struct reader *r, struct msg_topology *m);
+void put_topology_page(struct writer *w, const struct msg_topology_page *m);
+bool get_topology_page(struct reader *r, struct msg_topology_page *m);
+void put_topology_member(struct writer *w, const struct topology_member *m);
+bool get_topology_member(struct reader *r, struct topology_member *m);
+void put_topology_edge(struct writer *w, const struct topology_edge *m);
+bool get_topology_edge(struct reader *r, struct topology_edge *m);
 void put_given_up(struct writer *w, const struct msg_given_up *m);
 bool get_given_up(struct reader *r, struct msg_given_up *m);
 void put_welcome(struct writer *w, const struct msg_welcome *m);
@@ -468,6 +523,8 @@ void put_op_decision(struct writer *w, const struct op_decision *m);
 bool get_op_decision(struct reader *r, struct op_decision *m);
 void put_view(struct writer *w, const struct msg_view *m);
 bool get_view(struct reader *r, struct msg_view *m);
+void put_view_tree(struct writer *w, uint32_t share, const uint16_t *parent, uint32_t members);
+bool get_view_tree(struct reader *r, uint32_t *share, uint16_t *parent, uint32_t members);
 void put_view_part(struct writer *w, const struct msg_view_part *m);
 bool get_view_part(struct reader *r, struct msg_view_part *m);
 void put_missing_edge(struct writer *w, const struct missing_edge *m);

@@ -9,9 +9,9 @@
 #include "wire/control.h"
 #include "wire/parts.h"
 
-/* Members: removed and added ids, ring, weights. */
+/* Members: removed and added ids, ring, weights; trees. */
 _Static_assert(BOUNDS_MEMBERS * (PARTS_ID_BYTES + PARTS_MEMBER_MOST + 2 * PARTS_RANK_BYTES) + BOUNDS_EDGES * PARTS_EDGE_BYTES +
-                       BOUNDS_DECISIONS * (PARTS_DECISION_MOST + 1) + BOUNDS_CLASHES * PARTS_CLASH_MOST + 1024 <= BOUNDS_VIEW_BYTES,
+                       BOUNDS_TREES * (PARTS_TREE_BYTES + BOUNDS_TREE_MEMBERS * PARTS_PARENT_BYTES) + BOUNDS_DECISIONS * (PARTS_DECISION_MOST + 1) + BOUNDS_CLASHES * PARTS_CLASH_MOST + 1024 <= BOUNDS_VIEW_BYTES,
                "the largest view fits what travels in parts");
 _Static_assert((uint32_t)BOUNDS_MEMBERS <= (uint32_t)PARTS_MEMBERS, "all members fit a list");
 _Static_assert((BOUNDS_OPS + BOUNDS_RECORDS) * (PARTS_REPORT_MOST + PARTS_CLASH_MOST) + 1024 <= BOUNDS_CONTROL_FRAME,
@@ -139,8 +139,11 @@ static void put_plan_view(struct writer *w, const struct plan_view *p)
     put_u8(w, p->algorithm);
     put_u8(w, p->verify);
     parts_put_costs(w, &p->costs);
+    put_u32(w, p->link_ps);
     put_u16(w, p->crowd);
     put_u32(w, p->stall_ms);
+    put_u32(w, p->tree_mib_ns);
+    put_u32(w, p->tree_delay_us);
 }
 
 static void get_plan_view(struct reader *r, struct plan_view *p)
@@ -151,8 +154,28 @@ static void get_plan_view(struct reader *r, struct plan_view *p)
     p->algorithm = parts_get_u8(r, 0, PLAN_RING);
     p->verify = parts_get_u8(r, 0, 1);
     parts_get_costs(r, &p->costs);
+    p->link_ps = get_u32(r);
     p->crowd = get_u16(r);
     p->stall_ms = parts_get_stall(r);
+    p->tree_mib_ns = get_u32(r);
+    p->tree_delay_us = get_u32(r);
+}
+
+void put_view_tree(struct writer *w, uint32_t share, const uint16_t *parent, uint32_t members)
+{
+    put_u32(w, share);
+    for (uint32_t i = 0; i < members; i++) {
+        put_u16(w, parent[i]);
+    }
+}
+
+bool get_view_tree(struct reader *r, uint32_t *share, uint16_t *parent, uint32_t members)
+{
+    *share = get_u32(r);
+    for (uint32_t i = 0; i < members; i++) {
+        parent[i] = get_u16(r);
+    }
+    return !r->bad;
 }
 
 void put_view(struct writer *w, const struct msg_view *m)
@@ -172,6 +195,7 @@ void put_view(struct writer *w, const struct msg_view *m)
     put_u32(w, m->added);
     put_u32(w, m->members);
     put_u32(w, m->weights);
+    put_u32(w, m->trees);
     put_u32(w, m->edges);
     put_u32(w, m->decisions);
 }
@@ -182,9 +206,9 @@ static bool view_lists_fit(const struct msg_view *m, size_t left)
 {
     uint64_t least = (uint64_t)m->removed * PARTS_ID_BYTES + (uint64_t)m->added * PARTS_MEMBER_BYTES +
                      (uint64_t)m->members * PARTS_RANK_BYTES + (uint64_t)m->weights * PARTS_RANK_BYTES +
-                     (uint64_t)m->edges * PARTS_EDGE_BYTES +
+                     (uint64_t)m->trees * (PARTS_TREE_BYTES + m->members * PARTS_PARENT_BYTES) + (uint64_t)m->edges * PARTS_EDGE_BYTES +
                      (uint64_t)m->decisions * PARTS_DECISION_BYTES;
-    return least <= left && (m->weights == 0 || m->weights == m->members);
+    return least <= left && (m->weights == 0 || m->weights == m->members) && (m->trees == 0 || m->members <= BOUNDS_TREE_MEMBERS);
 }
 
 bool get_view(struct reader *r, struct msg_view *m)
@@ -204,6 +228,7 @@ bool get_view(struct reader *r, struct msg_view *m)
     m->added = get_count(r, PARTS_MEMBER_BYTES, PARTS_MEMBERS);
     m->members = get_count(r, PARTS_RANK_BYTES, PARTS_MEMBERS);
     m->weights = get_count(r, PARTS_RANK_BYTES, PARTS_MEMBERS);
+    m->trees = get_count(r, PARTS_TREE_BYTES, BOUNDS_TREES);
     m->edges = get_count(r, PARTS_EDGE_BYTES, BOUNDS_EDGES);
     m->decisions = get_count(r, PARTS_DECISION_BYTES, BOUNDS_DECISIONS);
     if (!view_lists_fit(m, r->left)) {

@@ -150,6 +150,8 @@ void put_measured(struct writer *w, const struct msg_measured *m)
     put_u32(w, m->round);
     put_u64(w, m->to);
     put_u64(w, m->bits_per_second);
+    put_u32(w, m->rtt_us);
+    put_u32(w, m->loss_ppm);
 }
 
 bool get_measured(struct reader *r, struct msg_measured *m)
@@ -157,5 +159,7 @@ bool get_measured(struct reader *r, struct msg_measured *m)
     m->round = get_u32(r);
     m->to = get_u64(r);
     m->bits_per_second = get_u64(r);
+    m->rtt_us = get_u32(r);
+    m->loss_ppm = get_u32(r);
     return reader_done(r);
 }

@@ -33,6 +33,7 @@ static const struct frame_row frame_rows[] = {
     [FRAME_CLAIM] = {"CLAIM", FRAME_SMALL},
     [FRAME_DECLINE] = {"DECLINE", FRAME_SMALL},
     [FRAME_STATUS] = {"STATUS", FRAME_SMALL},
+    [FRAME_TOPOLOGY] = {"TOPOLOGY", FRAME_SMALL},
     [FRAME_EXPECT] = {"EXPECT", FRAME_IDS},
     [FRAME_HEARTBEAT] = {"HEARTBEAT", FRAME_SMALL},
     [FRAME_WELCOME] = {"WELCOME", FRAME_SMALL},
@@ -46,6 +47,7 @@ static const struct frame_row frame_rows[] = {
     [FRAME_GIVEN_UP] = {"GIVEN_UP", FRAME_SMALL},
     [FRAME_VIEW_PART] = {"VIEW_PART", FRAME_LIST},
     [FRAME_STATUS_PAGE] = {"STATUS_PAGE", STATUS_PAGE_BYTES},
+    [FRAME_TOPOLOGY_PAGE] = {"TOPOLOGY_PAGE", TOPOLOGY_PAGE_BYTES},
     [FRAME_HELLO] = {"HELLO", FRAME_SMALL},
     [FRAME_HELLO_ACK] = {"HELLO_ACK", FRAME_SMALL},
     [FRAME_READY] = {"READY", FRAME_SMALL},
@@ -69,7 +71,6 @@ static const struct frame_row frame_rows[] = {
     [FRAME_ENTRIES_WANT] = {"ENTRIES_WANT", FRAME_SMALL},
     [FRAME_ENTRIES] = {"ENTRIES", FRAME_SMALL},
     [FRAME_PROBE_DATA] = {"PROBE_DATA", 256u << 10},
-    [FRAME_PROBE_DONE] = {"PROBE_DONE", 0},
 };
 
 /* The row of a type; null if there is none. */

@@ -10,7 +10,7 @@
 
 #include "wire/codec.h"
 
-enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 11 };
+enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 12 };
 #define FRAME_MAGIC 0x314C4350u /* "PCL1" */
 
 /* Who may send which: control types travel between peer and master, p2p types between peers. */
@@ -28,6 +28,7 @@ enum frame_type {
     FRAME_DECLINE = 11,
     FRAME_STATUS = 12,
     FRAME_EXPECT = 13,
+    FRAME_TOPOLOGY = 14,
     /* both ways */
     FRAME_HEARTBEAT = 9,
     /* master to peer */
@@ -42,6 +43,7 @@ enum frame_type {
     FRAME_GIVEN_UP = 24,
     FRAME_VIEW_PART = 25,
     FRAME_STATUS_PAGE = 26,
+    FRAME_TOPOLOGY_PAGE = 27,
     /* between peers: any connection */
     FRAME_HELLO = 32,
     FRAME_HELLO_ACK = 33,
@@ -69,7 +71,6 @@ enum frame_type {
     FRAME_ENTRIES = 61,
     /* between peers: probe connection */
     FRAME_PROBE_DATA = 64,
-    FRAME_PROBE_DONE = 65,
 };
 
 struct frame_header {

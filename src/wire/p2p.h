@@ -8,7 +8,7 @@
 #include "wire/control.h"
 #include "wire/fabric_head.h"
 
-enum link_kind { LINK_CONTROL = 1, LINK_DATA = 2, LINK_SYNC = 3, LINK_PROBE = 4, LINK_SHARE = 5 };
+enum link_kind { LINK_CONTROL = 1, LINK_DATA = 2, LINK_SYNC = 3, LINK_PROBE = 4, LINK_SHARE = 5, LINK_STRIPE = 6 };
 
 /* HELLO: first frame on a connection, from the dialler.  The run is in the frame header. */
 /* Why data does not go through shared memory: as the end that says it sees it. */
@@ -37,14 +37,16 @@ enum net_why {
 
 struct msg_hello {
     uint8_t kind;       /* enum link_kind */
-    uint16_t lane;      /* LINK_DATA */
-    uint16_t lanes;     /* LINK_DATA: how many make up this bundle */
+    uint16_t lane;      /* LINK_DATA, LINK_STRIPE */
+    uint16_t lanes;     /* the same: how many make up this bundle */
     uint32_t group;
     uint64_t from, to;  /* peer ids */
     uint64_t view;      /* the newest view or admission proposal that made the dialler dial */
     uint64_t number;    /* of this connection, or bundle of data connections: greater than any before it for this pair */
     uint8_t share;      /* enum share_why: CONTROL of this end only, DATA of both */
     uint8_t net;        /* enum net_why: DATA */
+    uint64_t token;     /* LINK_DATA: the connection is a stripe that LINK_STRIPE may join with it; 0: a plain stream of bytes */
+    uint32_t socket;    /* LINK_STRIPE: number of this socket of the stripe, from 1 */
     struct fabric_end fabric; /* LINK_DATA: offered */
 };
 enum hello_verdict { HELLO_OK = 1, HELLO_STALE = 2, HELLO_NOT_YET = 3 };

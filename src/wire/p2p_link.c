@@ -20,15 +20,17 @@ void put_hello(struct writer *w, const struct msg_hello *m)
     put_u64(w, m->number);
     put_u8(w, m->share);
     put_u8(w, m->net);
+    put_u64(w, m->token);
+    put_u32(w, m->socket);
     put_fabric_end(w, &m->fabric);
 }
 
 bool get_hello(struct reader *r, struct msg_hello *m)
 {
-    m->kind = parts_get_u8(r, LINK_CONTROL, LINK_SHARE);
+    m->kind = parts_get_u8(r, LINK_CONTROL, LINK_STRIPE);
     m->lane = get_u16(r);
     m->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
-    if (m->kind == LINK_DATA && m->lane >= m->lanes) {
+    if ((m->kind == LINK_DATA || m->kind == LINK_STRIPE) && m->lane >= m->lanes) {
         r->bad = true; /* outside its own bundle */
     }
     m->group = get_u32(r);
@@ -38,6 +40,8 @@ bool get_hello(struct reader *r, struct msg_hello *m)
     m->number = get_u64(r);
     m->share = parts_get_u8(r, SHARE_CAN, SHARE_BROKE);
     m->net = parts_get_u8(r, NET_CAN, NET_OTHER);
+    m->token = get_u64(r);
+    m->socket = get_u32(r);
     get_fabric_end(r, &m->fabric);
     return reader_done(r);
 }

@@ -18,6 +18,8 @@ enum {
 enum {
     PARTS_ID_BYTES = 8,
     PARTS_RANK_BYTES = 4,
+    PARTS_TREE_BYTES = 4, /* and a parent for each member */
+    PARTS_PARENT_BYTES = 2,
     PARTS_MEMBER_BYTES = 15,
     PARTS_MEMBER_MOST = PARTS_MEMBER_BYTES + BOUNDS_ADDRESSES * 19,
     PARTS_EDGE_BYTES = 24,

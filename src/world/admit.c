@@ -71,6 +71,12 @@ static bool tags_pile_up(const struct world *w, const struct group *g)
     return false;
 }
 
+/* A link of the published view ended while newcomers linked: its ends have said so, and will not say it again. */
+static bool link_ended(const struct group *g)
+{
+    return g->views[g->current].members > 0 && g->broken_view == g->views[g->current].view;
+}
+
 /* An update without newcomers: a next view where members were lost, a missing edge has healed or tags have piled up, an answer in
  * the same view everywhere else.  False: links have to be made for it. */
 static bool close_plain(struct world *w)
@@ -79,13 +85,15 @@ static bool close_plain(struct world *w)
     for (uint32_t i = 0; i < w->group_room; i++) {
         struct group *g = &w->groups[i];
         uint32_t left = member_count(w, g, MEMBER_ACCEPTED);
-        bool lost = left != view_current(g)->members, known = view_known_to_all(w, g);
+        bool lost = left != view_current(g)->members, known = view_known_to_all(w, g), ended = link_ended(g);
         g->in_batch = false;
-        if (g->phase == GROUP_FREE || (!lost && !(known && (edges_healed(w, g) || tags_pile_up(w, g))))) {
+        if (g->phase == GROUP_FREE || (!lost && !ended && !(known && (edges_healed(w, g) || tags_pile_up(w, g))))) {
             continue;
         }
         if (left == 0) {
             view_empty(w, g);
+        } else if (ended) {
+            return false;
         } else if (!known) {
             admit_stop(w, "a member may lack its view: freeze first"); /* M5 */
             g->lost = true;
@@ -175,9 +183,13 @@ static void admit_close(struct world *w)
     admit_persist(w);
 }
 
-/* A completed update, or nobody left to ask (M10). */
+/* A completed update, or nobody left to ask (M10).  A ring that is being made durable is published first, even if all have left it: its
+ * view is the next one of its group until then. */
 static bool admit_due(const struct world *w)
 {
+    if (w->optimise.phase == OPTIMISE_PERSISTING) {
+        return false;
+    }
     for (uint32_t i = 0; i < w->group_room; i++) {
         const struct group *g = &w->groups[i];
         if (view_ending(g) || g->phase == GROUP_PERSISTING || (g->phase == GROUP_NORMAL && g->suspect)) {

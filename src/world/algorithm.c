@@ -11,11 +11,11 @@
 #define NOMINAL_BYTES 67108864.0
 #define CLEARLY_FASTER 0.9 /* the gain that pays for a change when rates are known to a few per cent only */
 
-static bool all_measured(const struct world *w, const struct view_record *v)
+static bool all_measured(const struct world *w, const uint64_t *keys, uint32_t n)
 {
-    for (uint32_t i = 0; i < v->members; i++) {
-        for (uint32_t k = 0; k < v->members; k++) {
-            if (i != k && !bandwidth_get(&w->bandwidth, v->ids[i], v->ids[k], NULL, NULL)) {
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < n; k++) {
+            if (i != k && !bandwidth_get(&w->bandwidth, keys[i], keys[k], NULL, NULL)) {
                 return false;
             }
         }
@@ -33,17 +33,19 @@ uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uin
         return before;
     }
     double *up = w->common->scratch_rates, *down = up + n, *share = down + n;
-    if (!all_measured(w, v) || !rates_fill(&w->bandwidth, v->ids, n, up, down, w->common->scratch_path)) {
+    const uint64_t *keys = member_rates_keys(w, v->ids, n);
+    if (!all_measured(w, keys, n) || !rates_fill(&w->bandwidth, keys, n, up, down, w->common->scratch_path)) {
         return before;
     }
     for (uint32_t i = 0; i < n; i++) {
         share[i] = 1.0 / n;
         w->common->scratch_order[i] = (uint16_t)ring[i];
     }
-    const struct cost_net net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    const struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
     const struct cost_job job = {.bytes = NOMINAL_BYTES, .chunk_bytes = w->common->config.plan.frame_bytes};
+    const struct cost_plans plans = {.order = w->common->scratch_order, .equal = share};
     struct cost_choice choice;
-    if (!cost_choose(&net, w->common->scratch_order, share, 1u << COST_DIRECT | 1u << COST_RING, job, &choice)) {
+    if (!cost_choose(&net, &plans, 1u << COST_DIRECT | 1u << COST_RING, job, &choice)) {
         return PLAN_DIRECT;
     }
     bool ring_wins = choice.predicted_s[COST_RING] < CLEARLY_FASTER * choice.predicted_s[COST_DIRECT];

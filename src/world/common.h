@@ -44,8 +44,11 @@ struct common {
     uint32_t conn_room;
     uint64_t *scratch_cost;  /* a matrix over one group */
     double *scratch_path, *scratch_rates; /* rates of one group: pairs; up, down, share */
+    double *scratch_delay;   /* of its pairs, where it may have trees */
+    uint64_t *scratch_trees; /* trees_room */
     uint16_t *scratch_order, *scratch_search;
     uint64_t *scratch_ids;
+    uint64_t *scratch_keys;  /* of the members of one group: their rates keys */
 };
 
 enum { COMMON_NUMBER_BITS = 48 }; /* of a record's or a search's number; above them stands the slot of its world */

@@ -111,7 +111,7 @@ static bool is_bad(const struct world *w, struct group *g, const struct edge_bre
 bool edges_broken(struct world *w, struct group *g, const struct edge_report *e)
 {
     struct edge_break *k = breaks_get(w, g, e->from, e->to);
-    uint64_t view = view_current(g)->view;
+    uint64_t view = g->broken_view = view_current(g)->view;
     bool relayed = relay_of(view_current(g), k->a, k->b) != 0;
     if (e->counts && (k->count == 0 || k->view != view || k->attempt != w->admit.attempt)) {
         if (!recent(w, k->since)) {
@@ -143,7 +143,7 @@ void edges_pardon(const struct world *w, struct group *g, uint64_t id)
 void edges_give_up(struct world *w, struct group *g, uint64_t x, uint64_t y)
 {
     struct edge_break *k = breaks_get(w, g, x, y);
-    uint64_t view = view_current(g)->view;
+    uint64_t view = g->broken_view = view_current(g)->view;
     if (k->gave_view != view) { /* what comes back at once and breaks again is waited for */
         k->again = k->gave_view != 0 && recent(w, k->gave_at);
         k->gave_view = view;

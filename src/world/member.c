@@ -29,8 +29,8 @@ void member_sweep(struct world *w)
     for (uint32_t i = 0; member_count(w, NULL, MEMBER_GONE) > 0; i++) {
         struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_GONE) {
+            absent_add(w, mb);
             roll_move(w, mb, MEMBER_FREE, 0, "forgotten");
-            (void)bandwidth_forget_peer(&w->bandwidth, mb->id); /* ids do not come back */
         }
     }
     for (uint32_t i = 0; i < w->group_room; i++) {
@@ -133,6 +133,7 @@ struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_
     w->common->stall_ms = stall_shorter_ms(w->common->stall_ms, reg->stall_ms);
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);
+    absent_recall(w, mb);
     roll_move(w, mb, MEMBER_PENDING, 0, "registered");
     common_welcome(w->common, conn, w->run, mb->id);
     return mb;

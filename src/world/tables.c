@@ -34,8 +34,10 @@ static size_t lay_out_world(struct layout *l, const struct world_size *s, struct
     w->form.seats = layout_take(l, s->seats, sizeof *w->form.seats);
     w->form.claimed = layout_take(l, formation_claimed_bytes(s->seats), sizeof *w->form.claimed);
     w->groups = layout_take(l, s->groups, sizeof *w->groups);
-    w->bandwidth.capacity = n > 0 ? BANDWIDTH_CAPACITY(n) : 0;
+    w->absent.room = absent_room(s->probed);
+    w->bandwidth.capacity = n > 0 ? BANDWIDTH_CAPACITY(n + w->absent.room) : 0;
     w->bandwidth.entries = layout_take(l, w->bandwidth.capacity, sizeof *w->bandwidth.entries);
+    w->absent.entries = layout_take(l, w->absent.room, sizeof *w->absent.entries);
     w->optimise.slots = layout_take(l, n, sizeof *w->optimise.slots);
     w->optimise.storage = layout_take(l, PROBE_ROUNDS_ROOM(n), sizeof *w->optimise.storage);
     w->optimise.edges = layout_take(l, n * n, sizeof *w->optimise.edges);
@@ -53,6 +55,7 @@ static size_t lay_out_group(struct layout *l, const struct common *c, const stru
         v->edge = layout_take(l, edges, sizeof *v->edge);
         v->decision = layout_take(l, decisions, sizeof *v->decision);
         v->ring = layout_take(l, n, sizeof *v->ring);
+        v->trees.parent = layout_take(l, BOUNDS_TREES * (n < BOUNDS_TREE_MEMBERS ? n : BOUNDS_TREE_MEMBERS), sizeof *v->trees.parent);
         v->fresh = layout_take(l, n, sizeof *v->fresh);
         v->linked = layout_take(l, edges, sizeof *v->linked);
     }
@@ -181,6 +184,7 @@ static void move_view(struct view_record *to, const struct view_record *from)
     copy(to->ids, from->ids, from->members * sizeof *to->ids);
     copy(to->fresh, from->fresh, from->members * sizeof *to->fresh);
     copy(to->ring, from->ring, from->members * sizeof *to->ring);
+    copy(to->trees.parent, from->trees.parent, (size_t)from->trees.count * from->trees.members * sizeof *to->trees.parent);
     copy(to->gone, from->gone, from->removed * sizeof *to->gone);
     copy(to->edge, from->edge, from->edges * sizeof *to->edge);
     copy(to->linked, from->linked, from->edges * sizeof *to->linked);
@@ -211,7 +215,7 @@ static void move_rates(struct bandwidth *to, const struct bandwidth *from)
     for (size_t i = 0; i < from->capacity; i++) {
         const struct bandwidth_entry *e = &from->entries[i];
         if (e->from != e->to) {
-            (void)bandwidth_set(to, e->from, e->to, e->rate_bps, e->seen_ns); /* a larger table has room for what this one had */
+            (void)bandwidth_keep(to, e); /* a larger table has room for what this one had */
         }
     }
 }
@@ -243,6 +247,7 @@ static struct world *move_world(struct world *old, const struct world_size *s, v
         w->groups[i].collect_until = NEVER;
     }
     move_rates(&w->bandwidth, &old->bandwidth);
+    copy(w->absent.entries, old->absent.entries, old->absent.count * sizeof *w->absent.entries);
     move_probes(&w->optimise, &old->optimise, old->probe_room);
     w->member_room = s->members;
     w->group_room = s->groups;

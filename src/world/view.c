@@ -58,6 +58,7 @@ void view_finish(struct world *w, struct group *g, bool joining)
     next->over = ending_with(w, next);
     next->sizes = view_sizes(w, g, joining);
     ring_repair(w, view_current(g), next);
+    view_trees(w, next);
     const struct view_record *cur = view_current(g);
     uint8_t before = cur->members >= PLAN_RING_LEAST ? cur->plan.algorithm : next->plan.algorithm;
     if (next->edges == 0) {
@@ -150,6 +151,7 @@ static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_
     msg.removed = whole ? 0 : v->removed;
     msg.edges = v->edges;
     msg.weights = v->edges > 0 ? v->members : 0;
+    msg.trees = v->trees.count;
     msg.decisions = whole ? 0 : v->decisions;
     for (uint32_t i = 0; i < v->members; i++) {
         msg.added += whole || v->fresh[i];
@@ -174,6 +176,9 @@ static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_
     }
     for (uint32_t i = 0; i < msg.weights; i++) {
         put_u32(frame, lacks[i] == 0);
+    }
+    for (uint32_t i = 0; i < msg.trees; i++) {
+        put_view_tree(frame, v->trees.share[i], v->trees.parent + (size_t)i * v->members, v->members);
     }
     for (uint32_t i = 0; i < v->edges; i++) {
         put_missing_edge(frame, &v->edge[i]);

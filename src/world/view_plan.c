@@ -1,15 +1,17 @@
 /* view_plan.c - how the members of a view do their operations: lanes, digests, what travels with a launch, what things cost.
  * SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "collectives/choose.h"
 #include "collectives/plan.h"
+#include "topology/owner_shares.h"
+#include "topology/rates.h"
+#include "wire/address.h"
 #include "world/world_state.h"
 
-static bool same_host(const struct net_address *a, const struct net_address *b)
-{
-    return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
-}
+enum {
+    PLAN_FAR_NS = 2500000,       /* one way: from here on links are taken for long ones */
+    PLAN_FAR_PS = 80000,         /* of which a byte takes as long as at 100 Mb/s, until they have been measured */
+    PLAN_MEASURED_MEMBERS = 256,
+};
 
 /* Digests where a link leaves the host, or where somebody asks for them: for all members or for none. */
 static bool wants_verify(const struct world *w, const struct view_record *v)
@@ -17,7 +19,7 @@ static bool wants_verify(const struct world *w, const struct view_record *v)
     const struct member *first = NULL;
     for (uint32_t i = 0; i < v->members; i++) {
         const struct member *mb = member_find(w, v->ids[i]);
-        if (mb != NULL && (mb->verify || (first != NULL && !same_host(&first->seen, &mb->seen)))) {
+        if (mb != NULL && (mb->verify || (first != NULL && !address_same_host(&first->seen, &mb->seen)))) {
             return true;
         }
         first = first == NULL ? mb : first;
@@ -28,6 +30,45 @@ static bool wants_verify(const struct world *w, const struct view_record *v)
 static uint32_t most(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
+}
+
+/* What a byte takes, on average, at the member or pair that the direct exchange of equal shares keeps waiting longest.  A view that is too
+ * large for n^2 looks, or was not measured, goes by its delays. */
+static uint32_t link_ps(const struct world *w, const struct view_record *v, uint32_t delay_ns)
+{
+    size_t n = v->members;
+    double *up = w->common->scratch_rates, *down = up + n, *share = down + n;
+    if (n < 2 || n > PLAN_MEASURED_MEMBERS || w->bandwidth.count == 0 ||
+        !rates_fill(&w->bandwidth, member_rates_keys(w, v->ids, v->members), n, up, down, w->common->scratch_path)) {
+        return delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        share[i] = 1.0 / (double)n;
+    }
+    const struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    double copies = 2 * ((double)n - 1) / (double)n; /* of the buffer that each member sends */
+    double ps = shares_load(&net, share).s_per_bit / copies * 8e12;
+    return ps < (double)UINT32_MAX ? (uint32_t)ps : UINT32_MAX;
+}
+
+/* One way over the longest link between members, if all have been measured; else 0.  A master far away does not make near members look far. */
+static uint32_t measured_delay_us(const struct world *w, const struct view_record *v)
+{
+    if (w->bandwidth.count == 0 || v->members > PLAN_MEASURED_MEMBERS) {
+        return 0;
+    }
+    const uint64_t *keys = member_rates_keys(w, v->ids, v->members);
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < v->members; i++) {
+        for (uint32_t k = 0; k < v->members; k++) {
+            const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, keys[i], keys[k]);
+            if (i != k && (e == NULL || e->rtt_us == 0)) {
+                return 0;
+            }
+            longest = i != k && e->rtt_us > longest ? e->rtt_us : longest;
+        }
+    }
+    return longest / 2;
 }
 
 /* What choosing an algorithm needs: the greatest of the members' costs, and how many share the first one's host, which stands for all. */
@@ -43,12 +84,15 @@ static void plan_costs(const struct world *w, struct view_record *v)
             continue;
         }
         first = first == NULL ? mb : first;
-        beside += same_host(&first->seen, &mb->seen);
+        beside += address_same_host(&first->seen, &mb->seen);
         c->delay_ns = most(c->delay_ns, mb->costs.delay_ns);
         c->message_ns = most(c->message_ns, mb->costs.message_ns);
         c->byte_ps = most(c->byte_ps, mb->costs.byte_ps);
         c->fold_ps = most(c->fold_ps, mb->costs.fold_ps);
     }
+    uint32_t delay_us = measured_delay_us(w, v);
+    c->delay_ns = delay_us > 0 ? (delay_us < COSTS_MOST / 1000 ? delay_us * 1000 : COSTS_MOST) : c->delay_ns;
+    v->plan.link_ps = link_ps(w, v, c->delay_ns);
     uint64_t crowd = first == NULL || first->cores == 0 ? 0 : beside * CHOOSE_CROWD / first->cores;
     v->plan.crowd = (uint16_t)(crowd < UINT16_MAX ? crowd : UINT16_MAX);
 }

@@ -13,7 +13,7 @@
 uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t *cost)
 {
     uint32_t n = v->members;
-    (void)tour_costs_fill(&w->bandwidth, v->ids, n, cost);
+    (void)tour_costs_fill(&w->bandwidth, member_rates_keys(w, v->ids, n), n, cost);
     for (uint32_t i = 0; i < v->edges; i++) {
         uint32_t a = view_place(v, v->edge[i].a), b = view_place(v, v->edge[i].b);
         if (a != SLOT_NONE && b != SLOT_NONE) {

@@ -94,6 +94,8 @@ bool world_silent(struct world *w); /* whether the tick that comes finds somebod
 bool world_holds(const struct world *w, uint32_t member, uint32_t conn); /* this one is that one's */
 
 void world_tell_status(struct world *w, struct world_status *out); /* world_status.c */
+/* world_topology.c: a page. */
+void world_tell_topology(const struct world *w, const struct msg_topology *asked, struct writer *to);
 
 /* The costs between members of the group that a search is for; the number of members, 0: it is not wanted any more. */
 uint32_t world_matrix(const struct world *w, uint64_t search, double *cost, uint32_t *current_ring, uint32_t capacity);

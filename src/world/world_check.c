@@ -27,6 +27,15 @@ static void check_accepted(const struct world *w, const struct member *mb)
     check_known_view(w, mb);
 }
 
+static uint32_t bits_set(uint32_t set)
+{
+    uint32_t count = 0;
+    for (; set != 0; set &= set - 1) {
+        count++;
+    }
+    return count;
+}
+
 static void check_members(const struct world *w)
 {
     uint32_t probing = 0;
@@ -39,7 +48,7 @@ static void check_members(const struct world *w)
         PCCL_ASSERT(mb->id != 0 && mb->id < w->common->next_id && mb->group < w->group_room);
         PCCL_ASSERT(mb->conn == SLOT_NONE ||
                     member_bound(w, i, mb->conn));
-        probing += mb->probing != 0;
+        probing += (uint32_t)(mb->probing != 0) + bits_set(mb->together);
         if (mb->phase == MEMBER_ACCEPTED) {
             check_accepted(w, mb);
         } else {
@@ -110,17 +119,19 @@ void world_check(struct world *w)
 {
     PCCL_ASSERT((w->admit.phase == ADMIT_LINKING) == (w->admit.deadline != NEVER));
     PCCL_ASSERT(w->admit.phase != ADMIT_PERSISTING || w->admit.persist != 0);
+    PCCL_ASSERT(w->admit.phase == ADMIT_IDLE || w->optimise.phase != OPTIMISE_PERSISTING); /* each makes the next views */
     PCCL_ASSERT(w->admit.phase != ADMIT_READY || (w->form.siblings != NULL && w->form.siblings->persist == 0));
     if (w->check_in-- > 1) {
         return;
     }
-    w->check_in = check_interval(w->common->config.check_every, 9 * w->member_room + w->form.size);
+    w->check_in = check_interval(w->common->config.check_every, (9 + w->absent.count) * w->member_room + w->form.size);
     roll_check(w);
     formation_check(w);
     if (w->form.siblings != NULL) {
         siblings_check(w->form.siblings);
     }
     check_members(w);
+    absent_check(w);
     for (uint32_t i = 0; i < w->group_room; i++) {
         check_group(w, &w->groups[i]);
     }

@@ -15,6 +15,8 @@
 #include "core/stall.h"
 #include "topology/bandwidth.h"
 #include "topology/probe_rounds.h"
+#include "topology/tree_set.h"
+#include "world/absent.h"
 #include "world/common.h"
 #include "world/siblings.h"
 #include "world/world.h"
@@ -54,6 +56,8 @@ struct open_vote {
 
 struct member {
     uint64_t id;
+    uint64_t rates_key; /* under which the rates of its edges are kept; no other present member has it */
+    bool rated;         /* some of them are known */
     uint8_t phase;
     uint32_t group;     /* slot */
     uint32_t conn;      /* SLOT_NONE: control connection lost */
@@ -97,6 +101,9 @@ struct member {
     int64_t failed_at;      /* ... and when */
     /* optimise */
     uint64_t probing;       /* whom it measures in this round, 0 nobody */
+    bool probe_held;        /* ... once that one has measured the way to this one */
+    uint32_t together;      /* ranks to which it measures in the round of all edges at once, and has not answered */
+    double up_bps, down_bps; /* what that round has shown of its link so far */
 };
 
 /* A view, decided or published. */
@@ -113,6 +120,7 @@ struct view_record {
     bool *fresh;                  /* not in the parent */
     uint64_t *gone;               /* in the parent, not here */
     uint32_t *ring;               /* rank at each position */
+    struct tree_set trees;        /* of all members; count 0: none */
     struct missing_edge *edge;
     uint8_t *linked;              /* of each missing edge: bit 0, bit 1: its end a, b has a link again */
     struct op_decision *decision; /* on the parent */
@@ -198,6 +206,7 @@ struct group {
     void *break_storage;       /* owned: of break_ages, breaks by the time since when they count */
     struct heap break_ages;
     uint32_t break_count, break_index_size;
+    uint64_t broken_view;      /* the last view of which a link ended, or was given up */
     uint64_t revision;     /* next expected by a sync */
     struct group_sync sync;
     uint64_t solving;      /* number of the MASTER_SOLVE under way, 0 none */
@@ -221,6 +230,7 @@ struct optimise {
     bool lost;              /* one of the schedule, whose group may have ended with it: nobody freezes then */
     uint32_t round, rounds; /* of this schedule; number = first_round + round */
     uint32_t first_round, waiting;
+    bool together, together_over; /* the last round is on, of all edges at once; has been */
     int64_t deadline;
     uint64_t persist;
     struct probe_rounds schedule;
@@ -279,7 +289,8 @@ struct world {
     struct group *groups;
     struct admission admit;
     struct optimise optimise;
-    struct bandwidth bandwidth;
+    struct bandwidth bandwidth; /* by rates keys, of members and of absent ones */
+    struct absent_list absent;
     struct formation form;
     struct siblings *derived; /* borrowed: what its members create */
     uint64_t losses, losses_seen; /* members that have gone; when `derived` was looked at last */
@@ -329,6 +340,9 @@ bool member_bound(const struct world *w, uint32_t member, uint32_t conn); /* the
 bool member_accepted_in(const struct world *w, const struct member *mb, const struct group *g);
 uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase); /* null: all groups; not FREE */
 uint32_t member_used(const struct world *w); /* slots that are not free */
+
+/* member_rates.c: the rates keys of members, until the next call; RATES_NOBODY for one that is gone.  At most BOUNDS_RING ids. */
+const uint64_t *member_rates_keys(const struct world *w, const uint64_t *ids, uint32_t count);
 
 /* member_entry.c */
 /* Writes what others are told of it; of one lost since: its key, and nowhere to link with, for a newer list is on its way. */
@@ -513,6 +527,10 @@ void edges_exclude(struct world *w, struct group *g, uint64_t id);
 void ring_repair(struct world *w, const struct view_record *from, struct view_record *to);
 uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t *cost);
 
+/* view_trees.c: the trees of a view, members and missing edges known, and what is predicted of them; whether it would have others now */
+void view_trees(struct world *w, struct view_record *v);
+bool view_trees_differ(struct world *w, struct group *g);
+
 /* algorithm.c: of the larger operations in a view with this ring; `before`: what is used until now */
 uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uint32_t *ring, uint8_t before);
 
@@ -560,6 +578,13 @@ void election_reset(struct world *w, struct group *g, const char *why); /* nobod
 
 /* optimise.c */
 void optimise_settle(struct world *w);
+/* probe_together.c */
+bool probe_together_start(struct world *w); /* the last round of an optimisation; false: nothing is left to measure */
+/* An answer of that round; false: it was not waited for. */
+bool probe_together_measured(struct world *w, struct member *mb, const struct msg_measured *ms);
+void probe_together_end(struct world *w);   /* keeps what is complete */
+int64_t probe_together_ns(const struct world *w); /* of each probe in it */
+
 void optimise_measured(struct world *w, struct member *mb, const struct msg_measured *ms);
 void optimise_solved(struct world *w, const struct master_event *e);
 void optimise_persisted(struct world *w, uint64_t number);

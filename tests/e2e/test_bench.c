@@ -19,7 +19,7 @@ TEST(help_names_every_command_and_flag) /* one that nobody can find */
         "-n, --ranks", "-b, --minbytes", "-e, --maxbytes", "-f, --stepfactor", "-i, --stepbytes", "-o, --op", "-d, --datatype",
         "-r, --root", "--iters", "--budget", "-w, --warmup_iters", "-m, --agg_iters", "-N, --run_cycles", "-T, --timeout", "-z, --blocking", "-S, --report_timestamps", "--explain",
         "-c, --check", "-a, --average", "-C, --report_cputime",
-        "--transport", "--lanes", "--bind", "--limit", "--kill-rank", "--rounds", "--json", "--plot", "-h, --help", "all_reduce",
+        "--transport", "--lanes", "--bind", "--limit", "--kill-rank", "--rounds", "--wan", "--json", "--plot", "-h, --help", "all_reduce",
         "broadcast", "reduce,", "all_gather", "reduce_scatter", "all_to_all", "gather,", "scatter,", "all_gather_v,", "reduce_scatter_v,", "all_to_all_v,", "gather_v,", "scatter_v,", "barrier,",
         "sendrecv,", "algorithm", "predicted",
     };
@@ -127,6 +127,8 @@ TEST(wrong_words_are_one_sentence_with_flag_value_and_remedy) /* a typo that mea
         {"--rounds 2", "--rounds is for --kill-rank: give that, too"},
         {"--rounds 0 --kill-rank 0", "--rounds takes a number from 1 to 1000, not '0'"},
         {"--kill-rank 0 --plot x", "--plot draws bandwidth, of which --kill-rank measures none: leave one out"},
+        {"--wan=", "--wan takes the path of a file, not ''"},
+        {"--wan x --transport shm", "--wan has sockets between its hosts: leave --transport out"},
         {"--json=", "--json takes the path of a file, not ''"},
         {"--plot=", "--plot takes the path of a file, not ''"},
         {"--plot -", "--plot takes the path of a file, not '-'"},

@@ -268,7 +268,7 @@ static long resident_pages(void)
 static void fresh_tags(struct cluster_peer *p, void *context)
 {
     uint64_t first = *(const uint64_t *)context;
-    for (uint64_t k = 0; k < FRESH_TAGS; k++) {
+    for (uint64_t k = 0; k < test_scaled(FRESH_TAGS); k++) {
         float x = 1, y = 0;
         pcclReduceDescriptor_t d = cluster_floats(1, first + k);
         EXPECT_EQ(pcclAllReduce(&x, &y, &d, p->comm, NULL), pcclSuccess);
@@ -285,7 +285,7 @@ TEST(memory_stays_flat_over_many_fresh_tags)
     first = FRESH_TAGS;
     cluster_run(&c, fresh_tags, &first);
     long grown = (resident_pages() - before) * sysconf(_SC_PAGESIZE);
-    printf("%d tags more: %ld KiB more\n", FRESH_TAGS, grown / 1024);
+    printf("%u tags more: %ld KiB more\n", test_scaled(FRESH_TAGS), grown / 1024);
     /* The tables of tags double now and then, at 32 bytes a tag; 4.6 KB a tag, as in the original, would be 180 MiB. */
     bool sanitized = getenv("PCCL_SANITIZED") != NULL; /* it keeps freed memory, and shadows of all */
     EXPECT(grown < (sanitized ? 512 : 16) << 20);
@@ -367,7 +367,7 @@ static void told(struct cluster_peer *p, void *context)
 {
     (void)context;
     float *x = input_new(p->index, TOLD_COUNT), *y = calloc(TOLD_OPS * TOLD_COUNT, sizeof *y);
-    for (int k = 0; k < TOLD_CALLS; k++) {
+    for (unsigned k = 0; k < test_scaled(TOLD_CALLS); k++) {
         pcclReduceOpDescriptor_t op[TOLD_OPS];
         pcclReduceInfo_t info = {0};
         for (uint64_t i = 0; i < TOLD_OPS; i++) {
@@ -388,7 +388,7 @@ TEST(what_one_peer_tells_it_has_sent_the_other_tells_it_has_received)
     struct cluster c;
     cluster_start(&c, 2, NULL, 4);
     cluster_run(&c, told, NULL);
-    for (int k = 0; k < TOLD_CALLS; k++) {
+    for (unsigned k = 0; k < test_scaled(TOLD_CALLS); k++) {
         EXPECT_EQ(told_tx[0][k], told_rx[1][k]);
         EXPECT_EQ(told_tx[1][k], told_rx[0][k]);
         EXPECT_EQ(told_tx[0][k] + told_rx[0][k],

@@ -215,7 +215,7 @@ static void groups(struct cluster_peer *p, void *context)
 
 static void worlds(uint32_t from, uint32_t to, uint32_t pool)
 {
-    for (uint32_t world = from; world <= to; world++) {
+    for (uint32_t world = from; world <= to; world += test_step()) {
         struct cluster c;
         cluster_start(&c, (int)world, NULL, pool);
         cluster_run(&c, all_pairs, &world);

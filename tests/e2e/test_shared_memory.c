@@ -162,28 +162,40 @@ TEST(a_word_of_the_variable_that_is_none_is_told)
     cluster_stop(&c);
 }
 
-TEST(PCCL_SPIN_US_may_be_nothing_or_much_and_nothing_else)
+/* A number from the environment: each good value runs, each bad one is refused with what was expected. */
+static void try_number(const char *name, const char *const *good, const char *const *bad, const char *expected)
 {
-    static const char *const good[] = {"0", "1000000", ""}, *const bad[] = {"1000001", "-1", "5us", " 1", "99999999999999999999999"};
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (; *good != NULL; good++) {
         struct cluster c;
-        setenv("PCCL_SPIN_US", good[i], 1);
+        setenv(name, *good, 1);
         cluster_start(&c, 2, NULL, 1);
         cluster_run(&c, reduce_some, NULL);
         cluster_stop(&c);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (; *bad != NULL; bad++) {
         struct cluster c;
-        char text[80];
-        setenv("PCCL_SPIN_US", bad[i], 1);
+        char text[120];
+        setenv(name, *bad, 1);
         cluster_master(&c);
         cluster_create(&c, 0, 0, 1, 0);
         EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
-        snprintf(text, sizeof text, "PCCL_SPIN_US '%.20s': expected 0 to 1000000 microseconds", bad[i]);
+        snprintf(text, sizeof text, "%s '%.20s': expected %s", name, *bad, expected);
         EXPECT(strstr(pcclGetLastError(), text) != NULL);
         cluster_stop(&c);
     }
-    unsetenv("PCCL_SPIN_US");
+    unsetenv(name);
+}
+
+TEST(PCCL_SPIN_US_may_be_nothing_or_much_and_nothing_else)
+{
+    static const char *const good[] = {"0", "1000000", "", NULL}, *const bad[] = {"1000001", "-1", "5us", " 1", "99999999999999999999999", NULL};
+    try_number("PCCL_SPIN_US", good, bad, "0 to 1000000 microseconds");
+}
+
+TEST(PCCL_STAGING_BYTES_may_be_nothing_or_much_and_nothing_else)
+{
+    static const char *const good[] = {"0", "1099511627776", "", NULL}, *const bad[] = {"1099511627777", "-1", "1G", " 1", NULL};
+    try_number("PCCL_STAGING_BYTES", good, bad, "0 to 1099511627776 bytes");
 }
 
 /* KiB of shared memory that this process has touched. */

@@ -1,7 +1,8 @@
-/* test_socket_buffers.c - the sizes of socket buffers, by the environment and by a communicator, as the sockets of this process tell.
+/* test_socket_buffers.c - the sizes of socket buffers and the congestion control, by the environment and by a communicator, as the sockets of this process tell.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -130,5 +131,35 @@ TEST(sizes_that_are_none_are_told_with_what_may_be_said)
     params = (pcclCommCreateParamsEx_t){.size = sizeof params, .master_address = c.address, .socket_receive_bytes = -2};
     EXPECT_EQ(pcclCreateCommunicatorEx(&params, &comm), pcclInvalidArgument);
     EXPECT(strstr(pcclGetLastError(), "socket_receive_bytes -2: expected") != NULL);
+    cluster_stop(&c);
+}
+
+static char heard[512];
+
+static void hear(pcclLogLevel_t level, const char *message, void *user)
+{
+    (void)user;
+    if (level == pcclLogWarn && strstr(message, "PCCL_TCP_CONGESTION") != NULL) {
+        snprintf(heard, sizeof heard, "%s", message);
+    }
+}
+
+TEST(congestion_control_that_cannot_be_had_is_told_with_the_reason_and_costs_no_connection)
+{
+    struct cluster c;
+    EXPECT_EQ(pcclSetLogCallback(hear, pcclLogWarn, NULL), pcclSuccess);
+    setenv("PCCL_TCP_CONGESTION", "no-such-one", 1);
+    cluster_start(&c, COUNT, NULL, POOL);
+    cluster_run(&c, reduce, NULL);
+    cluster_stop(&c);
+    EXPECT_STR(heard, "PCCL_TCP_CONGESTION 'no-such-one' cannot be used, so data to other hosts goes by the system's default congestion control: "
+                      "this kernel has none of that name: load its module (as root: modprobe tcp_NAME)");
+    EXPECT_EQ(pcclSetLogCallback(NULL, pcclLogNone, NULL), pcclSuccess);
+    setenv("PCCL_TCP_CONGESTION", "longer-than-the-kernel-takes", 1);
+    cluster_master(&c);
+    cluster_create(&c, 0, 0, 1, 0);
+    EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
+    EXPECT(strstr(pcclGetLastError(), "PCCL_TCP_CONGESTION 'longer-than-the-kernel-takes': expected the name of a TCP congestion control") != NULL);
+    unsetenv("PCCL_TCP_CONGESTION");
     cluster_stop(&c);
 }

@@ -77,6 +77,22 @@ bool network_reset(const struct network *net, int host)
     return shell_run("ip netns exec %s ss -t -K state established", net->name[host]);
 }
 
+/* Prints the two ends of each connection that has moved more than so many bytes; the line of a connection is "- - LOCAL PEER ...". */
+#define BUSY                                                                                                           \
+    "ip netns exec %s ss -tinHO state established dst 10.77.0.%d | awk '{ n = 0; for (i = 5; i <= NF; i++)"            \
+    " if ($i ~ /^bytes_(sent|received):/) { split($i, a, \":\"); n += a[2] } if (n > %ld) print $3, $4 }'"
+
+bool network_busy(const struct network *net, int host, int to, int count, long bytes)
+{
+    return shell_run("test $(" BUSY " | wc -l) -eq %d", net->name[host], to + 1, bytes, count);
+}
+
+bool network_reset_busy(const struct network *net, int host, int to, long bytes)
+{
+    return shell_run("set -- $(" BUSY " | tail -n 1); test $# -eq 2 && ip netns exec %s ss -t -K src $1 dst $2", net->name[host], to + 1, bytes,
+                     net->name[host]);
+}
+
 bool network_shape(const struct network *net, int host)
 {
     const char *name = net->name[host];

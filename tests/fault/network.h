@@ -28,6 +28,9 @@ bool network_isolate(const struct network *net, int host, bool on);
 bool network_kill_connections(const struct network *net, int host, int to);
 /* Resets all established connections of `host`, those with the master included. */
 bool network_reset(const struct network *net, int host);
+/* Whether `count` connections of `host` to `to` have moved so many bytes each; resets one of those that have. */
+bool network_busy(const struct network *net, int host, int to, int count, long bytes);
+bool network_reset_busy(const struct network *net, int host, int to, long bytes);
 /* Everything that `from` sends to `to` at most at `rate` ("100mbit"); call network_shape once before. */
 bool network_shape(const struct network *net, int host);
 bool network_limit(const struct network *net, int from, int to, const char *rate);

@@ -157,7 +157,7 @@ pcclResult_t peer_result(struct reply *reply, pcclResult_t result)
 bool space_enter(const char *name)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "/run/netns/%s", name);
+    snprintf(path, sizeof path, "%s%s", name[0] == '/' ? "" : "/run/netns/", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool entered = fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
     if (fd >= 0) {

@@ -134,7 +134,7 @@ void *peer_buffer(struct peer *self, int which, size_t bytes);
 void peer_note(struct peer *self, uint64_t value);
 /* Stores the result and, if it is an error, its cause and text; returns it. */
 pcclResult_t peer_result(struct reply *reply, pcclResult_t result);
-/* Runs a function of a network namespace: enters it for good.  False: it cannot. */
+/* Enters a network namespace for good: a name of iproute2's, or a path.  False: it cannot. */
 bool space_enter(const char *name);
 
 #endif

@@ -534,13 +534,11 @@ TEST(answers_to_whoever_is_gone_do_not_end_the_master)
     struct linger reset = {.l_onoff = 1};
     struct frame_bytes f;
     struct msg_welcome welcome;
-    siginfo_t state = {0};
     begin(minute);
     for (int round = 0; round < 5 && test_failures == 0; round++) {
         int fd = client_dial(master_port, false);
         EXPECT(client_register(fd, &welcome));
-        kill(master.pid, SIGSTOP);
-        EXPECT(waitid(P_PID, (id_t)master.pid, &state, WSTOPPED | WEXITED | WNOWAIT) == 0 && state.si_code == CLD_STOPPED);
+        EXPECT(program_stop(&master));
         client_frame(&f, FRAME_VOTE, welcome.run, NULL); /* is answered by a fence */
         EXPECT(client_send(fd, f.at, f.size));
         shutdown(fd, SHUT_WR);

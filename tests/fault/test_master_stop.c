@@ -41,7 +41,7 @@ TEST(a_split_while_the_master_stands_still_ends_in_its_time_and_is_called_again)
     if (!start(&all, 2)) {
         return;
     }
-    kill(all.master.pid, SIGSTOP);
+    EXPECT(program_stop(&all.master));
     int64_t least = INT64_MAX; /* of many: others may keep the machine busy */
     for (int k = 0; k < SPLITS; k++) {
         int64_t begin = spawn_now_ms();
@@ -100,7 +100,7 @@ TEST(to_destroy_a_communicator_whose_master_stands_still_takes_a_second_at_most)
         return;
     }
     EXPECT_EQ(process_do(&all, 0, make_worlds, NULL, 0).result, pcclSuccess);
-    kill(all.master.pid, SIGSTOP);
+    EXPECT(program_stop(&all.master));
     EXPECT_EQ(process_do(&all, 0, destroy_worlds, NULL, 0).result, pcclSuccess);
     kill(all.master.pid, SIGCONT);
     processes_stop(&all);

@@ -6,6 +6,7 @@
 #include <ccoip.h>
 #include <ccoip_inet.h>
 #include <pccl.h>
+#include <pccl_topology.h>
 
 typedef char size_of_address[sizeof(ccoip_socket_address_t) == 28 ? 1 : -1];
 typedef char size_of_params[sizeof(pcclCommCreateParams_t) == 36 ? 1 : -1];

@@ -6,6 +6,7 @@
 #include <ccoip.h>
 #include <ccoip_inet.h>
 #include <pccl.h>
+#include <pccl_topology.h>
 
 static_assert(sizeof(ccoip_socket_address_t) == 28 && sizeof(pcclReduceInfo_t) == 24);
 

@@ -81,6 +81,7 @@ void options_draw(struct options *o, uint64_t seed)
     process_options(o);
     o->bulk = rng_below(&r, 4) == 0 && o->refused == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
+    o->windows = mix64(seed, 96) % 4 == 0; /* without a draw of its own */
     uint32_t unsent = SOCKET_FRAMES * o->frame_bytes; /* as the library tells the kernel (SOCK_UNSENT) */
     o->socket_bytes = o->rate != 0 && o->socket_bytes > unsent ? unsent : o->socket_bytes;
 }
@@ -92,9 +93,9 @@ void options_print(const struct options *o)
     printf("  latency %.3f + %.3f ms, heartbeat %.1f s, dead %.1f s, journal %.0f ms, pieces %u %%, socket %u B, %u B/s\n",
            (double)o->latency_ns / 1e6, (double)o->jitter_ns / 1e6, (double)o->heartbeat_ns / 1e9, (double)o->dead_ns / 1e9,
            (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes, o->rate);
-    printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, members %u, verify %d, think %d,\n  burst %u at %u, refused %u by %u, ahead %d, lists %d\n",
+    printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, members %u, verify %d, think %d, windows %d,\n  burst %u at %u, refused %u by %u, ahead %d, lists %d\n",
            o->frame_bytes, o->eager_bytes, o->mesh_members, o->room_slots, o->algorithm == PLAN_RING ? "ring" : "direct",
-           o->leaf_bytes, o->small_limits, o->max_members, o->verify, o->think, o->burst, o->burst_at, o->refused, o->refused_by, o->refused_ahead,
+           o->leaf_bytes, o->small_limits, o->max_members, o->verify, o->think, o->windows, o->burst, o->burst_at, o->refused, o->refused_by, o->refused_ahead,
            o->bulk);
     printf("  query %u %%, optimise %u %%, sync %u %%, update after an error %u %%, first %u %%\n", o->query_percent,
            o->optimise_percent, o->sync_percent, o->update_on_error_percent, o->update_first_percent);

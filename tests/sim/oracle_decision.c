@@ -69,6 +69,11 @@ static bool skip_lists(struct reader *r, const struct msg_view *m, uint64_t *rem
     for (uint32_t i = 0; i < m->members + m->weights; i++) {
         (void)get_u32(r);
     }
+    for (uint32_t i = 0; i < m->trees; i++) {
+        uint16_t parent[BOUNDS_TREE_MEMBERS];
+        uint32_t share;
+        (void)get_view_tree(r, &share, parent, m->members);
+    }
     struct missing_edge edge;
     for (uint32_t i = 0; good && i < m->edges; i++) {
         good = get_missing_edge(r, &edge);

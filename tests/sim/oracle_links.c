@@ -47,6 +47,11 @@ static void oracle_edges(struct cluster *cl, struct node *n, const struct msg_vi
     for (uint32_t i = 0; i < m->members + m->weights; i++) {
         (void)get_u32(r);
     }
+    for (uint32_t i = 0; i < m->trees; i++) {
+        uint16_t parent[BOUNDS_TREE_MEMBERS];
+        uint32_t share;
+        (void)get_view_tree(r, &share, parent, m->members);
+    }
     for (uint32_t i = 0; i < m->edges && i < CLUSTER_NODES * CLUSTER_NODES / 2; i++) {
         (void)get_missing_edge(r, &list[count++]);
     }

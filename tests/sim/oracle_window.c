@@ -312,6 +312,12 @@ static bool may_be_lost(const struct cluster *cl, const struct node *n, const st
     }
 }
 
+/* Its program has closed it; its memory is freed once no lane holds it. */
+static bool closed(const struct window_seat *s)
+{
+    return s->freed || (s->window != NULL && s->window->left);
+}
+
 static bool may_end_so(const struct cluster *cl, const struct node *n, const struct window_record *r, const struct window_try *t,
                        const struct session_outcome *o)
 {
@@ -323,9 +329,9 @@ static bool may_end_so(const struct cluster *cl, const struct node *n, const str
     case RESULT_OK:
         return (!t->bad || (t->kind == WINDOW_PUT && t->repeated)) && !t->must_fail; /* refused again, as bytes that have come are */
     case RESULT_ARGUMENT:
-        return t->bad || target->freed;
+        return t->bad || closed(target);
     case RESULT_USAGE:
-        return t->kind == WINDOW_VOID || target->freed;
+        return t->kind == WINDOW_VOID || closed(target);
     case RESULT_LOST:
         return may_be_lost(cl, n, r, t, o);
     case RESULT_NO_MEMORY:

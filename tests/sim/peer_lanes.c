@@ -271,14 +271,6 @@ void lanes_stop(struct cluster *cl, struct node *n, uint32_t slot)
     lanes_pump(cl, n);
 }
 
-void lanes_bytes(const struct run *r, struct session_event *idle)
-{
-    for (uint32_t lane = 0; lane < r->op.lanes; lane++) {
-        idle->tx_bytes += r->exec[lane].tx_bytes;
-        idle->rx_bytes += r->exec[lane].rx_bytes;
-    }
-}
-
 void lanes_forget_connection(struct node *n, struct data_connection *d)
 {
     (void)n;
@@ -502,6 +494,7 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
     d->rx_at = out.dst;
     d->rx_lend = (d->channel + data.frame) % 2 == 0 ? out.lend : 0; /* shared memory lends, others do not */
     d->rx_partner = partner;
+    d->rx_given = data.phase == 0;
     return true;
 }
 
@@ -551,6 +544,10 @@ static void lanes_payload(struct cluster *cl, struct node *n, struct data_connec
     d->rx_frame = d->rx_left != 0;
     if (!d->rx_frame && r != NULL) {
         lanes_step(n, slot, lane, &(struct exec_event){.kind = EXEC_ARRIVED, .partner = d->rx_partner}, &(struct exec_out){0});
+        if (room_flow(cl, n, d, lane)) {
+            struct exec_event wider = {.kind = EXEC_WINDOW, .partner = d->rx_partner, .credit = d->flow.frames};
+            lanes_step(n, slot, lane, &wider, &(struct exec_out){0});
+        }
         lanes_look(cl, n, slot);
     }
 }

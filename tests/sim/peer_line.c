@@ -379,7 +379,8 @@ static void line_acked(struct cluster *cl, struct node *n, uint32_t channel, con
         sync_link_up(cl, n, l, channel, 0);
         break;
     case LINK_PROBE:
-    case LINK_SHARE: /* the simulator's links carry frames, whatever carries their bytes */
+    case LINK_SHARE:
+    case LINK_STRIPE: /* the simulator's links carry frames, whatever carries their bytes */
         break;
     }
 }

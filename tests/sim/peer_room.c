@@ -7,6 +7,49 @@
 
 #include <stdlib.h>
 
+enum { ROOM_GROWN = 4 /* blocks, where windows grow */, ROOM_FLOW = 2 /* frames: operations are short here */ };
+
+/* Of the process: freed with its buffers. */
+static unsigned char *block_new(const struct cluster *cl, struct node *n)
+{
+    size_t bytes = (size_t)cl->opt.room_slots * (cl->opt.frame_bytes + 64);
+    void **b = malloc(2 * sizeof *b + bytes);
+    if (b == NULL) {
+        abort();
+    }
+    b[0] = n->buffers;
+    n->buffers = b;
+    return (unsigned char *)(b + 2);
+}
+
+void rooms_new(const struct cluster *cl, struct node *n)
+{
+    uint32_t slots = cl->opt.room_slots, most = slots * (cl->opt.windows ? ROOM_GROWN : 1);
+    n->room_list = malloc((size_t)CLUSTER_LANES * most * sizeof *n->room_list);
+    if (n->room_list == NULL) {
+        abort();
+    }
+    for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
+        room_init(&n->room[lane], block_new(cl, n), cl->opt.frame_bytes + 64, slots, n->room_list + lane * most);
+    }
+}
+
+bool room_flow(const struct cluster *cl, struct node *n, struct data_connection *d, uint32_t lane)
+{
+    struct room *room = &n->room[lane];
+    if (!cl->opt.windows || !d->rx_given) {
+        return false;
+    }
+    if (d->flow.frames == 0) {
+        flow_window_init(&d->flow, ROOM_FLOW);
+    }
+    bool grows = flow_window_arrived(&d->flow, cl->now, 2 * (cl->opt.latency_ns + cl->opt.jitter_ns / 2));
+    if (grows && !room_has_a(room) && room->blocks < ROOM_GROWN) {
+        room_grow(room, block_new(cl, n));
+    }
+    return grows || d->flow.frames > ROOM_FLOW;
+}
+
 uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want)
 {
     uint32_t window = want;

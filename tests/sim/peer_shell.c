@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/bitset.h"
+#include "peer_room.h"
 #include "peer_watch.h"
 #include "reset_fault.h"
 #include "sim_window.h"
@@ -87,19 +88,6 @@ static void node_config(struct cluster *cl, struct node *n)
     form_config(cl, n, &n->config);
 }
 
-static void node_rooms(struct cluster *cl, struct node *n)
-{
-    uint32_t slots = cl->opt.room_slots, bytes = cl->opt.frame_bytes + 64;
-    n->room_memory = malloc((size_t)CLUSTER_LANES * slots * bytes);
-    n->room_list = malloc((size_t)CLUSTER_LANES * slots * sizeof *n->room_list);
-    if (n->room_memory == NULL || n->room_list == NULL) {
-        abort();
-    }
-    for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
-        room_init(&n->room[lane], n->room_memory + (size_t)lane * slots * bytes, bytes, slots, n->room_list + lane * slots);
-    }
-}
-
 struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
 {
     if (cl->node_count == CLUSTER_NODES) {
@@ -112,7 +100,7 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     n->group = group;
     n->process = process_of(&cl->opt, n->index);
     node_config(cl, n);
-    node_rooms(cl, n);
+    rooms_new(cl, n);
     n->run = calloc(n->config.max_ops, sizeof *n->run);
     uint32_t words = bitset_words(n->config.max_ops);
     n->at_work = calloc(3 * words, sizeof *n->at_work);
@@ -145,7 +133,6 @@ static void node_free_session(struct node *n)
     free(n->report);
     n->report = NULL;
     free(n->out_memory);
-    free(n->room_memory);
     for (void **b = n->buffers; b != NULL; b = n->buffers) {
         n->buffers = b[0];
         free(b);
@@ -587,8 +574,12 @@ void node_event(struct cluster *cl, struct node *n, const struct event *e)
         n->probes--;
         uint16_t to = cluster_node_of(cl, e->b);
         bool ok = to != CLUSTER_NOBODY && cl->nodes[to].alive && !cl->cut[n->index][to] && !cl->cut[to][n->index];
-        node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .peer = e->b, .slot = e->a,
-                                               .number = ok ? sync_bandwidth(cl, n->index, to) : 0});
+        struct msg_measured m = {.round = e->a, .to = e->b, .bits_per_second = ok ? sync_bandwidth(cl, n->index, to) : 0};
+        node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m});
+        if (n->alive && (e->a + n->index) % 4 == 0) { /* operations miss their prediction */
+            m.round = MEASURED_DOUBT;
+            node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m});
+        }
         break;
     }
     default:

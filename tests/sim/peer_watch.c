@@ -98,3 +98,11 @@ void watch_look(struct cluster *cl, struct node *n)
     }
     lanes_pump(cl, n);
 }
+
+void lanes_bytes(const struct run *r, struct session_event *idle)
+{
+    for (uint32_t lane = 0; lane < r->op.lanes; lane++) {
+        idle->tx_bytes += r->exec[lane].tx_bytes;
+        idle->rx_bytes += r->exec[lane].rx_bytes;
+    }
+}

@@ -227,9 +227,14 @@ static void say_first(struct cluster *cl, struct node *n)
 static void act(struct cluster *cl, struct node *n)
 {
     struct window_todo *todo = &n->windows->set.todo;
-    while (!list_empty(&todo->settled) || !list_empty(&todo->says)) {
-        if (!list_empty(&todo->settled)) {
+    enum window_act first;
+    while ((first = window_first(todo)) != WINDOW_ACT_OTHERS) {
+        if (first == WINDOW_ACT_SETTLE) {
             window_settled(cl, n, LIST_ENTRY(list_pop(&todo->settled), struct window_op, told));
+        } else if (first == WINDOW_ACT_LEAVE) {
+            todo->leaves = false;
+            cl->touched[n->group / CLUSTER_LABELS] = true; /* it has no memory for its windows: others lose calls that they have with it */
+            node_step(cl, n, &(struct session_event){.kind = SESSION_LEAVE});
         } else {
             say_first(cl, n);
         }
@@ -242,14 +247,10 @@ static void act(struct cluster *cl, struct node *n)
         }
     }
     todo_free(todo);
-    if (todo->leaves) {
-        cl->touched[n->group / CLUSTER_LABELS] = true; /* it has no memory for its windows: others lose calls that they have with it */
-        node_step(cl, n, &(struct session_event){.kind = SESSION_LEAVE});
-    }
     if (todo->wakes) {
         peer_window_wake(cl, n, true);
     }
-    todo->leaves = todo->wakes = false;
+    todo->wakes = false;
 }
 
 void peer_window_step(struct cluster *cl, struct node *n, const struct window_event *e)
@@ -338,7 +339,9 @@ static void pass(struct cluster *cl, struct node *n)
         peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = e.message, .outcome = &e.outcome});
     }
     pw->ended_count -= count;
-    memmove(pw->ended, pw->ended + count, pw->ended_count * sizeof *pw->ended);
+    if (pw->ended_count > 0) {
+        memmove(pw->ended, pw->ended + count, pw->ended_count * sizeof *pw->ended);
+    }
     if (woken || cl->now >= pw->set.look_at) {
         peer_window_step(cl, n, &(struct window_event){.kind = WINDOW_EVENT_WOKEN});
     }

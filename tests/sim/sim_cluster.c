@@ -332,6 +332,7 @@ enum { TURNS = 6, CALL_BYTES = 1024 };
 
 void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
 {
+    random_trees_begin(opt);
     char(*tail)[CLUSTER_LINE] = cl->tail;
     memset(cl, 0, sizeof *cl); /* nothing is left of the seed before */
     cl->opt = *opt;

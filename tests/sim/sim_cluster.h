@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "collectives/exec_wait.h"
+#include "collectives/flow_window.h"
 #include "core/clock.h"
 #include "core/mix.h"
 #include "core/random.h"
@@ -85,7 +86,7 @@ struct options {
     uint32_t part_bytes;     /* longer lists of the master travel in parts; 0: as long as the library's */
     uint32_t max_edges;      /* missing ones of a view */
     uint32_t idle_tags;      /* of a voter, before an update makes a view */
-    bool small_limits, verify, think;
+    bool small_limits, verify, think, windows; /* windows: of contributions grow with their links, and rooms with them */
     bool bulk;               /* bodies are lists with retry, with different windows */
     uint32_t query_percent, optimise_percent, sync_percent, update_on_error_percent, update_first_percent;
     uint32_t repeat_percent; /* syncs to which all members come with the revision of the last one */
@@ -176,11 +177,12 @@ struct data_connection {
     const unsigned char *body;   /* borrowed from the operation, or scratch */
     unsigned char *scratch;
     /* receiving: payload of the frame at hand */
-    bool rx_frame;
+    bool rx_frame, rx_given;     /* given: against a grant */
     unsigned char *rx_at;        /* null: to nowhere */
     uint32_t rx_left, rx_slot, rx_partner;
     uint32_t rx_lend;            /* not 0: lent to the executor, in elements of so many bytes */
     struct exec_edge edge;       /* what it has moved since the last look */
+    struct flow_window flow;
 };
 
 enum link_state { LINK_DOWN, LINK_DIALLING, LINK_UP };
@@ -266,10 +268,9 @@ struct node {
     uint32_t held[16], held_generation[16], held_count;
     int64_t held_until[16];
     struct room room[CLUSTER_LANES];
-    unsigned char *room_memory;
     struct frame_pool pool;
     void **buffers;               /* owned: all that the pool has ever got, linked through their first word */
-    uint32_t *room_list;
+    struct room_slot *room_list;
     struct run *run;              /* owned, of config.max_ops entries */
     uint64_t *at_work;            /* owned, a set: the slots that lanes work at, started and not idle */
     uint64_t *stepped, *starving; /* ... whose executors were stepped since the last turn; whose senders wait for room */
@@ -424,6 +425,7 @@ struct cluster {
 };
 
 /* sim_cluster.c */
+void random_trees_begin(const struct options *o); /* random_trees.c: a cluster with these begins */
 void cluster_init(struct cluster *cl, const struct options *opt, bool trace);
 bool cluster_step(struct cluster *cl);            /* one event; false: nothing is left, or a violation */
 void cluster_run(struct cluster *cl);             /* to the end of all programs */

@@ -353,6 +353,31 @@ TEST(sizes_are_those_of_all_in_one_life_of_a_group) /* a member that the master 
     SEEDS_PASS(1795806039535);
 }
 
+TEST(a_link_that_ends_beside_an_admission_is_made_again) /* its ends had said so once, and went on in the same view */
+{
+    SEEDS_PASS(1795980394708);
+}
+
+TEST(window_that_its_program_has_left_refuses_what_comes_before_it_is_freed) /* a lane held its memory for a while */
+{
+    SEEDS_PASS(1796000114055);
+}
+
+TEST(nothing_is_said_behind_a_message_that_had_no_memory) /* a read got the bytes of the one behind it */
+{
+    SEEDS_PASS(1795990039111);
+}
+
+TEST(a_call_that_all_hold_ends_with_its_view) /* a member that lies that it holds did not take the rest, and had left */
+{
+    SEEDS_PASS(1795970003521);
+}
+
+TEST(a_ring_that_all_have_left_is_published_before_newcomers) /* their view took its place, and had the ring of another */
+{
+    SEEDS_PASS(1795960296045);
+}
+
 TEST(views_of_the_next_world_may_have_lower_numbers) /* those of the one before were taken for newer ones */
 {
     SEEDS_PASS(1795900341689);

@@ -15,7 +15,7 @@
 enum { ENDS_OK, ENDS_LOST, ENDS_OTHER };
 
 /* The only one of its kind that a view may take; small calls travel with their launch in half of the seeds. */
-static uint8_t alone(uint64_t draw, enum plan_kind kind)
+static uint16_t alone(uint64_t draw, enum plan_kind kind)
 {
     uint8_t offered[PLAN_ALGORITHMS];
     uint32_t count = 0;
@@ -23,8 +23,8 @@ static uint8_t alone(uint64_t draw, enum plan_kind kind)
         offered[count] = a;
         count += plan_offers(kind, (enum plan_algorithm)a);
     }
-    uint8_t one = (uint8_t)(1u << offered[mix64(draw, 2000 + (uint64_t)kind) % count]);
-    return draw >> 20 & 1 ? one : (uint8_t)(one | 1u << PLAN_TINY);
+    uint16_t one = (uint16_t)(1u << offered[mix64(draw, 2000 + (uint64_t)kind) % count]);
+    return draw >> 20 & 1 ? one : (uint16_t)(one | 1u << PLAN_TINY);
 }
 
 static uint64_t environment(const struct options *o)
@@ -47,7 +47,7 @@ void algorithms_config(const struct options *o, struct node *n)
         n->config.cores = (uint16_t)(own >> 60);
     }
     for (int k = 0; k < PLAN_KINDS && all / 4 % 4 == 0; k++) {
-        n->config.wishes.allowed[k] = (uint8_t)(mix64(all, (uint64_t)k) | 1u << PLAN_DIRECT);
+        n->config.wishes.allowed[k] = (uint16_t)(mix64(all, (uint64_t)k) | 1u << PLAN_DIRECT);
     }
     for (int k = 0; k < PLAN_KINDS && wishes_one(all); k++) {
         n->config.wishes.allowed[k] = alone(all, (enum plan_kind)k);

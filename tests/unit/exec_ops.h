@@ -9,9 +9,10 @@
 
 #include "core/random.h"
 #include "kernels/half.h"
+#include "tests/draw_trees.h"
 #include "tests/testing.h"
 
-enum { MAX_RANKS = 9, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
+enum { MAX_RANKS = 33, ALL_RANKS = 9 /* of worlds of which each size is tried */, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
 
 struct message {
     struct message *next;
@@ -37,6 +38,8 @@ struct channel {
 struct operation {
     struct plan_params params; /* of each rank in turn */
     uint32_t ring[MAX_RANKS], weights[MAX_RANKS];
+    struct tree_set trees;
+    uint16_t parent[TREE_SET_MOST * MAX_RANKS];
     size_t parts[MAX_RANKS][MAX_RANKS]; /* elements: all-to-all [from][to], others [0][of] */
     size_t out_parts[MAX_RANKS];
     struct numeric numeric; /* each rank has a factor of its own: share_numeric */
@@ -47,8 +50,8 @@ struct share { /* one rank's part of one operation */
     struct numeric numeric; /* with its factor */
     bool launched, stopped;
     struct plan plan;
-    struct plan_segment segments[12 * MAX_RANKS]; /* of an all-to-all where but one lacks links: the most that any has */
-    struct plan_step steps[15 * MAX_RANKS];
+    struct plan_segment *segments; /* owned */
+    struct plan_step *steps;       /* owned */
     struct plan_piece pieces[4 * MAX_RANKS + 1];
     uint32_t partners[MAX_RANKS];
     size_t in_count, out_count, in_bytes, out_bytes;
@@ -73,7 +76,7 @@ struct cluster {
     struct room rooms[MAX_RANKS][MAX_LANES];
     unsigned char *slots[MAX_RANKS][MAX_LANES];
     struct frame_pool pool; /* of buffers for frames in hand */
-    uint32_t free_lists[MAX_RANKS][MAX_LANES][MAX_SLOTS];
+    struct room_slot room_slots[MAX_RANKS][MAX_LANES][MAX_SLOTS];
     struct channel data[MAX_RANKS][MAX_RANKS][MAX_LANES];
     struct channel control[MAX_RANKS][MAX_RANKS];
 };
@@ -198,6 +201,22 @@ static void reduce_halving(const struct cluster *c, uint32_t o, size_t in, unsig
     free(child);
 }
 
+/* The sum of a range of those below `rank` in a tree: its own input, then its children's sums by rank. */
+static void reduce_branch(const struct cluster *c, uint32_t o, uint32_t tree, size_t in, unsigned char *out, size_t count, uint32_t rank)
+{
+    const struct numeric *n = &c->ops[o].numeric;
+    const uint16_t *parent = c->ops[o].parent + (size_t)tree * c->world;
+    unsigned char *child = malloc(numeric_user_bytes(n, count) + 1);
+    memcpy(out, c->shares[rank][o].in_copy + numeric_user_bytes(n, in), numeric_user_bytes(n, count));
+    for (uint32_t r = 0; r < c->world; r++) {
+        if (r != rank && parent[r] == rank) {
+            reduce_branch(c, o, tree, in, child, count, r);
+            numeric_fold_plain(n, out, out, child, count);
+        }
+    }
+    free(child);
+}
+
 static void expect_sum(struct cluster *c, uint32_t o, uint32_t r)
 {
     const struct operation *op = &c->ops[o];
@@ -212,6 +231,13 @@ static void expect_sum(struct cluster *c, uint32_t o, uint32_t r)
         if (op->params.algorithm == PLAN_HALVING) {
             unsigned char *sum = share->expected + numeric_user_bytes(&op->numeric, plan->segments[s].out);
             reduce_halving(c, o, plan->segments[s].in, sum, plan->segments[s].count, s, 0);
+            numeric_finish_plain(&op->numeric, sum, plan->segments[s].count, c->world);
+            continue;
+        }
+        if (op->params.algorithm == PLAN_FOREST) { /* rounds of all trees, one after the other */
+            uint32_t tree = s % op->trees.count;
+            unsigned char *sum = share->expected + numeric_user_bytes(&op->numeric, plan->segments[s].out);
+            reduce_branch(c, o, tree, plan->segments[s].in, sum, plan->segments[s].count, tree_set_root(&op->trees, tree));
             numeric_finish_plain(&op->numeric, sum, plan->segments[s].count, c->world);
             continue;
         }
@@ -360,6 +386,8 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     p->parts.counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST || p->kind == PLAN_REDUCE ? NULL : op->parts[0];
     p->out_parts.counts = pairs ? op->out_parts : NULL;
     EXPECT(plan_max_pieces(p) <= sizeof s->pieces / sizeof s->pieces[0]);
+    s->segments = calloc(plan_max_segments(p) + 1, sizeof *s->segments);
+    s->steps = calloc(plan_max_steps(p) + 1, sizeof *s->steps);
     plan_make(&s->plan, p, s->segments, s->steps, s->pieces, s->partners);
     bool over = p->kind == PLAN_ALL_REDUCE || (p->kind == PLAN_REDUCE && r == p->root); /* sums may be written where the input lies */
     s->in_place = (over || p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;
@@ -397,6 +425,8 @@ static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choic
         op->weights[i] = draw(c, 3) == 0 ? 0 : draw(c, 50);
     }
     op->weights[draw(c, c->world)] = 9;
+    draw_trees(&c->rng, c->world, draw(c, 3) == 0 ? TREE_SET_MOST : 4, &op->trees, op->parent);
+    op->params.trees = &op->trees;
     op->params.ring = op->ring;
     op->params.weights = choice->even || draw(c, 2) == 0 ? NULL : op->weights;
     size_t wire = numeric_wire_bytes(&op->numeric, op->params.frame_elements);

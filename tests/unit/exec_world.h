@@ -41,7 +41,7 @@ static void cluster_start(struct cluster *c)
         }
         for (uint32_t l = 0; l < c->lane_count; l++) {
             c->slots[r][l] = malloc(c->slot_bytes * c->slot_count);
-            room_init(&c->rooms[r][l], c->slots[r][l], (uint32_t)c->slot_bytes, c->slot_count, c->free_lists[r][l]);
+            room_init(&c->rooms[r][l], c->slots[r][l], (uint32_t)c->slot_bytes, c->slot_count, c->room_slots[r][l]);
         }
         for (uint32_t t = 0; t < c->world; t++) {
             channel_init(&c->control[r][t]);
@@ -72,6 +72,8 @@ static void cluster_free(struct cluster *c)
             free(s->in_copy);
             free(s->backup);
             free(s->saved);
+            free(s->segments);
+            free(s->steps);
             free(s->out);
             free(s->scratch);
             free(s->expected);
@@ -393,9 +395,22 @@ static bool takes_partner(uint32_t kind)
     return kind >= 1 && kind <= 4;
 }
 
+/* Some sender's link fills, or its window is set to less. */
+static void widen(struct cluster *c)
+{
+    uint32_t r = draw(c, c->world), o = draw(c, c->op_count), l = draw(c, c->lane_count);
+    struct share *s = &c->shares[r][o];
+    if (s->launched && !s->stopped && l < c->ops[o].params.lanes && s->plan.partner_count > 0) {
+        step(c, r, o, l, (struct exec_event){.kind = EXEC_WINDOW, .partner = draw(c, s->plan.partner_count), .credit = draw(c, MAX_SLOTS)});
+    }
+}
+
 /* One event; false if nothing at all can happen. */
 static bool cluster_step(struct cluster *c, uint32_t launch_odds)
 {
+    if (draw(c, 32) == 0) {
+        widen(c);
+    }
     for (int i = 0; i < 64; i++) {
         uint32_t kind = draw(c, 7);
         uint32_t r = draw(c, c->world), t = draw(c, c->world);

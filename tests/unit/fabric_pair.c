@@ -64,7 +64,7 @@ void pair_link(struct pair *p, int k)
     struct end *e = p->end[k];
     CHECK(p, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
     for (int i = 0; i < PORTS; i++) {
-        transport_tcp_take(&e[i].t, fd[i], (struct sock_buffers){SOCK_BUFFER, SOCK_BUFFER});
+        transport_tcp_take(&e[i].t, fd[i], &(struct sock_bulk){.buffers = {SOCK_BUFFER, SOCK_BUFFER}});
         CHECK(p, fabric_port_offer(p->port[i], &e[i].name));
     }
     for (int i = 0; i < PORTS; i++) {

@@ -54,9 +54,9 @@ static void payload_send(const struct peer *p, uint8_t type)
 static struct msg_register register_of(const struct peer *p)
 {
     struct msg_register reg = {.run = p->id == 0 ? 0 : p->run, .id = p->id, .group = p->group, .lanes = 2,
-                               .view = p->view, .answered = p->answered, .addresses = 1, .stall_ms = p->stall_ms,
+                               .view = p->view, .answered = p->answered, .stall_ms = p->stall_ms, .costs.delay_ns = p->delay_ns,
                                .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
-    reg.address[0] = (struct net_address){.family = 4, .port = 48150};
+    peer_put_addresses(&p->place, &reg);
     memcpy(reg.world, p->world, sizeof reg.world);
     if (p->id == 0) {
         reg.claim = p->claim;
@@ -87,9 +87,6 @@ static void take_frame(struct peer *p, const struct frame_header h, const unsign
         if (p->id == 0 && !p->no_claim) {
             send_claim(p, p->welcome.run, p->welcome.epoch);
         }
-        break;
-    case FRAME_STATUS_PAGE:
-        peer_take_status(p, &r);
         break;
     case FRAME_GIVEN_UP:
         (void)get_given_up(&r, &p->given_up);
@@ -123,13 +120,13 @@ static void take_frame(struct peer *p, const struct frame_header h, const unsign
         peer_take_elected(p, &r);
         break;
     case FRAME_PROBE:
-        (void)get_probe(&r, &p->probe);
+        p->probes += p->probes < PEER_PROBES && get_probe(&r, &p->probe[p->probes]);
         break;
     case FRAME_HEARTBEAT:
         (void)get_heartbeat(&r, &p->told);
         break;
     default:
-        abort();
+        peer_take_answered(p, h.type, &r);
     }
     p->parts_used = 0;
 }
@@ -306,7 +303,7 @@ uint32_t cluster_open(struct cluster *c)
     uint32_t conn = next_conn++ % c->config.max_connections;
     conn_open[conn] = true;
     struct master_event e = {.kind = MASTER_OPENED, .connection = conn};
-    e.address = (struct net_address){.family = 4, .ip = {10, 0, 0, (uint8_t)(conn + 1)}, .port = 1234};
+    e.address = (struct net_address){.family = 4, .ip = {10, 0, c->host != 0, c->host != 0 ? c->host : (uint8_t)(conn + 1)}, .port = 1234};
     run_event(c, &e);
     return conn;
 }
@@ -333,7 +330,7 @@ static void tick(struct cluster *c)
 static void send_heartbeats(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->count; i++) {
-        struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = c->peers[i].wait};
+        struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .echo_ns = c->peers[i].told.sent_ns, .wait = c->peers[i].wait};
         put_heartbeat(payload_begin(), &hb);
         if (c->peers[i].open && !c->peers[i].mute) {
             payload_send(&c->peers[i], FRAME_HEARTBEAT);
@@ -395,6 +392,8 @@ static struct peer *peer_new(struct cluster *c, uint32_t group, const char *worl
     strncpy(p->world, world, sizeof p->world - 1);
     p->claim = *claim;
     p->stall_ms = c->stall_ms;
+    p->delay_ns = c->delay_ns;
+    p->place = c->place;
     p->conn = cluster_open(c);
     p->open = true;
     c->count++;
@@ -567,7 +566,7 @@ void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, u
 
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps)
 {
-    struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps};
+    struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps, .rtt_us = c->rtt_us};
     put_measured(payload_begin(), &ms);
     payload_send(p, FRAME_MEASURED);
     deliver(c);

@@ -6,8 +6,16 @@
 
 #include "master/journal.h"
 #include "master/master.h"
+#include "topology/tree_set.h"
 
-enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096, PEERS_RECORDS = 64 };
+enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096, PEERS_RECORDS = 64, PEER_PROBES = 32 };
+
+/* Where a peer says that it is. */
+struct peer_place {
+    uint16_t port; /* 0: 48150 */
+    uint8_t host;  /* the last byte of its address; 0: what the master sees */
+    uint8_t lan;   /* ... of its address behind a router; 0: it has none */
+};
 
 struct peer {
     uint32_t conn;
@@ -18,6 +26,8 @@ struct peer {
     uint64_t run;      /* of its world */
     struct claim claim; /* size 0: none */
     uint32_t stall_ms; /* that it asks of its world; 0: none */
+    uint32_t delay_ns; /* one way to others, as it says */
+    struct peer_place place;
     struct msg_expect expect; /* a derived one: callers, formation, parent, member; else zero */
     uint64_t callers[8];
     bool no_claim;     /* does not answer WELCOME */
@@ -29,6 +39,8 @@ struct peer {
     uint64_t members[PEERS_MOST];
     struct member_info infos[PEERS_MOST]; /* of those that the last VIEW added */
     uint32_t member_count, ring[PEERS_MOST], weights[PEERS_MOST];
+    struct tree_set trees;
+    uint16_t tree_parent[BOUNDS_TREES * PEERS_MOST];
     uint32_t answered;
     bool voting;
     uint8_t vote_kind;
@@ -52,11 +64,15 @@ struct peer {
     struct msg_fence fence;
     struct msg_elected elected;
     uint64_t holders[PEERS_MOST], receivers[PEERS_MOST];
-    struct msg_probe probe;
+    struct msg_probe probe[PEER_PROBES]; /* asked for and not answered, the oldest first */
+    uint32_t probes;
     struct peer_wait wait;     /* what its heartbeats say, until its view changes */
     struct msg_heartbeat told; /* the master's last one */
     struct msg_status_page page;
     struct world_status worlds[STATUS_PAGE_WORLDS]; /* of it */
+    struct msg_topology_page links;
+    struct topology_member linked[PEERS_MOST]; /* of it, the first ones */
+    struct topology_edge measured[TOPOLOGY_PAGE_EDGES];
     char log[PEERS_LOG]; /* names of the frames received, in order, heartbeats left out */
     unsigned char parts[65536]; /* of a VIEW or ADMIT that comes in parts */
     uint32_t parts_used;
@@ -72,6 +88,10 @@ struct cluster {
     uint32_t count;
     int64_t beat_ms;   /* between heartbeats of peers */
     uint32_t stall_ms; /* of peers that register from now on */
+    uint32_t delay_ns; /* the same: how far away they are */
+    uint8_t host;      /* the last byte of the address that they connect from; 0: each connection has one of its own */
+    struct peer_place place; /* the same */
+    uint32_t rtt_us;   /* of all edges that are measured from now on */
     bool hold_persist; /* MASTER_PERSIST is not answered by itself */
     uint32_t persists; /* so many in all, */
     uint32_t durable;  /* ... of which so many have been answered, in that order */
@@ -126,6 +146,7 @@ void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target,
 void peer_frozen(struct peer *p);
 void peer_linked(struct peer *p);
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar);
+bool peer_asked(struct peer *p, struct msg_probe *out); /* the oldest probe that it has been asked for, once; false: none */
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps);
 void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait); /* says so at once, and with each heartbeat */
 void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause);
@@ -182,6 +203,9 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
     peer_goes(c, p, true);
 }
 
+/* peer_place.c */
+void peer_put_addresses(const struct peer_place *at, struct msg_register *to);
+
 /* peer_expect.c */
 uint8_t peer_put_claim(struct writer *w, const struct peer *p, const struct msg_claim *claim); /* CLAIM, or EXPECT; its type */
 
@@ -191,7 +215,7 @@ void peer_log_frame(struct peer *p, uint8_t type);
 void peer_take_part(struct peer *p, struct reader *r);
 void peer_take_elected(struct peer *p, struct reader *r);
 void peer_take_answer(struct peer *p, struct reader *r);
-void peer_take_status(struct peer *p, struct reader *r);
+void peer_take_answered(struct peer *p, uint8_t type, struct reader *r); /* who only asks: a page */
 
 bool peer_saw(const struct peer *p, const char *frames); /* the log holds this sequence */
 void peer_forget(struct peer *p);                        /* the log begins afresh */

@@ -5,6 +5,14 @@
 
 #include "master_peers.h"
 
+static void take_trees(struct peer *p, const struct msg_view *v, struct reader *r)
+{
+    p->trees = (struct tree_set){.members = v->members, .count = v->trees, .parent = p->tree_parent};
+    for (uint32_t i = 0; i < v->trees; i++) {
+        (void)get_view_tree(r, &p->trees.share[i], p->tree_parent + (size_t)i * v->members, v->members);
+    }
+}
+
 void peer_take_view(struct peer *p, struct reader *r)
 {
     uint64_t ids[PEERS_MOST], removed[PEERS_MOST];
@@ -48,6 +56,7 @@ void peer_take_view(struct peer *p, struct reader *r)
     for (uint32_t i = 0; i < v->weights; i++) {
         p->weights[i] = get_u32(r);
     }
+    take_trees(p, v, r);
     p->edge_count = v->edges;
     for (uint32_t i = 0; i < v->edges; i++) {
         (void)get_missing_edge(r, &p->edges[i]);
@@ -116,9 +125,28 @@ void peer_log_frame(struct peer *p, uint8_t type)
     }
 }
 
-void peer_take_status(struct peer *p, struct reader *r)
+static void take_topology(struct peer *p, struct reader *r)
 {
-    if (!get_status_page(r, &p->page)) {
+    bool good = get_topology_page(r, &p->links);
+    for (uint32_t i = 0; good && i < p->links.listed; i++) {
+        struct topology_member m;
+        good = get_topology_member(r, i < PEERS_MOST ? &p->linked[i] : &m);
+    }
+    for (uint32_t i = 0; good && i < p->links.edges; i++) {
+        good = get_topology_edge(r, &p->measured[i]);
+    }
+    if (!good || !reader_done(r)) {
+        abort();
+    }
+}
+
+void peer_take_answered(struct peer *p, uint8_t type, struct reader *r)
+{
+    if (type == FRAME_TOPOLOGY_PAGE) {
+        take_topology(p, r);
+        return;
+    }
+    if (type != FRAME_STATUS_PAGE || !get_status_page(r, &p->page)) {
         abort();
     }
     for (uint32_t i = 0; i < p->page.worlds; i++) {
@@ -129,4 +157,14 @@ void peer_take_status(struct peer *p, struct reader *r)
     if (!reader_done(r)) {
         abort();
     }
+}
+
+bool peer_asked(struct peer *p, struct msg_probe *out)
+{
+    if (p->probes == 0) {
+        return false;
+    }
+    *out = p->probe[0];
+    memmove(p->probe, p->probe + 1, --p->probes * sizeof *p->probe);
+    return true;
 }

@@ -46,13 +46,17 @@ typedef void params_of(struct plan_params *params, const void *user);
 
 static struct world world_make(struct plan_params params, params_of *of, const void *user)
 {
-    struct plan_params most = params; /* no rank has more to do than the root */
+    struct plan_params most = params; /* no rank has more to do than the root, but for forests */
     most.rank = params.root;
     struct world w = {.params = params,
                       .max_segments = plan_max_segments(&most),
                       .max_steps = plan_max_steps(&most),
                       .max_pieces = plan_max_pieces(&most),
                       .max_partners = plan_max_partners(&most)};
+    for (most.rank = 0; params.trees != NULL && most.rank < params.world; most.rank++) {
+        w.max_steps = plan_max_steps(&most) > w.max_steps ? plan_max_steps(&most) : w.max_steps;
+        w.max_partners = plan_max_partners(&most) > w.max_partners ? plan_max_partners(&most) : w.max_partners;
+    }
     w.segments = calloc((size_t)params.world * (w.max_segments + 1), sizeof(*w.segments));
     w.steps = calloc((size_t)params.world * (w.max_steps + 1), sizeof(*w.steps));
     w.pieces = calloc((size_t)params.world * (w.max_pieces + 1), sizeof(*w.pieces));
@@ -77,7 +81,7 @@ static struct world world_make(struct plan_params params, params_of *of, const v
         EXPECT_EQ(partners[w.max_partners], GUARD);
         EXPECT(w.plans[r].segment_count <= w.max_segments && w.plans[r].step_count <= w.max_steps);
         EXPECT(w.plans[r].params.ring == NULL && w.plans[r].params.weights == NULL && w.plans[r].params.parts.counts == NULL);
-        EXPECT(w.plans[r].params.apart == NULL);
+        EXPECT(w.plans[r].params.apart == NULL && w.plans[r].params.trees == NULL);
     }
     return w;
 }

@@ -42,6 +42,7 @@ struct world_peer {
 };
 
 struct world {
+    int64_t now;
     uint32_t count;
     struct world_peer peer[WORLD_PEERS];
     struct world_frame frame[WORLD_FRAMES];
@@ -153,6 +154,7 @@ static inline struct world *world_new(uint32_t peers, uint64_t elements)
     outbox_init(&w->out, w->out_memory[0], most.actions, w->out_memory[1], most.bytes, w->out_memory[2], most.dests);
     w->count = peers;
     w->round = 5;
+    w->now = 1000;
     for (uint32_t i = 0; i < peers; i++) {
         w->peer[i].index = i;
         w->peer[i].id = 1ull << 32 | (100 + i);
@@ -271,7 +273,7 @@ static inline void world_step(struct world *w, struct world_peer *p, struct sess
 {
     uint32_t asked = p->allocated;
     outbox_reset(&w->out);
-    session_step(p->session, 1000, e, &w->out);
+    session_step(p->session, w->now, e, &w->out);
     for (uint32_t i = 0; i < w->out.count; i++) {
         world_action(w, p, &w->out.actions[i]);
     }

@@ -73,7 +73,7 @@ TEST(addresses_are_of_one_host_if_all_their_bytes_are_the_same)
         struct net_address b = {.family = strchr(pairs[i].b, ':') != NULL ? 6 : 4, .port = 2};
         EXPECT(inet_pton(a.family == 6 ? AF_INET6 : AF_INET, pairs[i].a, a.ip) == 1);
         EXPECT(inet_pton(b.family == 6 ? AF_INET6 : AF_INET, pairs[i].b, b.ip) == 1);
-        EXPECT_EQ(addr_same_host(&a, &b), pairs[i].same);
+        EXPECT_EQ(address_same_host(&a, &b), pairs[i].same);
         EXPECT(!addr_equal(&a, &b)); /* another port */
         b.port = 1;
         EXPECT_EQ(addr_equal(&a, &b), pairs[i].same);

@@ -16,7 +16,7 @@ static uint64_t peer_id(size_t i)
     return (uint64_t)(i % 3) << 32 | i * 977; /* 0 among them */
 }
 
-TEST(store_agrees_with_a_matrix) /* set, replace, get and forget in any order */
+TEST(store_agrees_with_a_matrix) /* set, replace, get and remove in any order */
 {
     static struct bandwidth_entry slots[PEERS * PEERS + PEERS * PEERS / 7 + 8];
     struct bandwidth b;
@@ -26,13 +26,9 @@ TEST(store_agrees_with_a_matrix) /* set, replace, get and forget in any order */
     struct rng r = {.state = 1};
     for (unsigned round = 1; round <= 20000; round++) {
         size_t i = rng_below(&r, PEERS), j = rng_below(&r, PEERS);
-        if (rng_below(&r, 40) == 0) {
-            size_t removed = 0;
-            for (size_t k = 0; k < PEERS; k++) {
-                removed += known[i][k] + known[k][i];
-                known[i][k] = known[k][i] = false;
-            }
-            EXPECT_EQ(bandwidth_forget_peer(&b, peer_id(i)), removed);
+        if (rng_below(&r, 3) == 0) {
+            EXPECT(bandwidth_remove(&b, peer_id(i), peer_id(j)) == known[i][j]);
+            known[i][j] = false;
         } else if (i != j) {
             rate[i][j] = rng_below(&r, 5) * 1000;
             seen[i][j] = round;
@@ -68,7 +64,9 @@ TEST(store_keeps_rates_until_asked) /* a peer that leaves and returns is not pro
     }
     EXPECT_EQ(bandwidth_missing(&b, two, 2, 0, edges, 6), 0); /* 2 has left */
     EXPECT_EQ(bandwidth_missing(&b, three, 3, 0, edges, 6), 0);
-    EXPECT_EQ(bandwidth_forget_peer(&b, 2), 4);
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT(bandwidth_remove(&b, 2, two[i]) && bandwidth_remove(&b, two[i], 2) && !bandwidth_remove(&b, 2, two[i]));
+    }
     EXPECT_EQ(bandwidth_missing(&b, three, 3, 0, edges, 6), 4);
     EXPECT(edges[0].from == 0 && edges[0].to == 1 && edges[3].from == 2 && edges[3].to == 1);
     EXPECT(bandwidth_set(&b, 1, 2, 0, 20)); /* "cannot connect" is known too */
@@ -77,7 +75,7 @@ TEST(store_keeps_rates_until_asked) /* a peer that leaves and returns is not pro
     EXPECT_EQ(bandwidth_missing(&b, three, 3, 11, edges, 6), 5); /* older than 11 counts as missing */
 }
 
-TEST(store_that_is_full_says_so) /* and still replaces, finds and forgets */
+TEST(store_that_is_full_says_so) /* and still replaces, finds and removes */
 {
     for (size_t capacity = 0; capacity < 20; capacity++) {
         struct bandwidth_entry slots[20];
@@ -91,7 +89,9 @@ TEST(store_that_is_full_says_so) /* and still replaces, finds and forgets */
         EXPECT(!bandwidth_get(&b, 0, 41, NULL, NULL));
         if (capacity > 0) {
             EXPECT(bandwidth_set(&b, 0, 1, 77, 78));
-            EXPECT_EQ(bandwidth_forget_peer(&b, 0), stored);
+            for (uint64_t to = 1; to <= 40; to++) {
+                EXPECT(bandwidth_remove(&b, 0, to) == (to <= stored));
+            }
             EXPECT_EQ(b.count, 0);
         }
     }
@@ -164,6 +164,22 @@ TEST(rounds_cover_each_missing_edge_once_in_disjoint_pairs) /* in as many rounds
     }
 }
 
+TEST(round_trip_and_losses_belong_to_an_edge_that_was_measured) /* they would be another's, or of an edge that is none */
+{
+    struct bandwidth_entry storage[16];
+    struct bandwidth b;
+    bandwidth_init(&b, storage, 16);
+    EXPECT(!bandwidth_set_way(&b, 1, 2, 100, 5));
+    EXPECT(bandwidth_set(&b, 1, 2, 1000, 0) && bandwidth_set(&b, 2, 1, 2000, 0));
+    EXPECT(bandwidth_set_way(&b, 1, 2, 100, 5));
+    EXPECT_EQ(bandwidth_find(&b, 1, 2)->rtt_us, 100);
+    EXPECT_EQ(bandwidth_find(&b, 1, 2)->loss_ppm, 5);
+    EXPECT_EQ(bandwidth_find(&b, 2, 1)->rtt_us, 0);
+    EXPECT(bandwidth_find(&b, 1, 1) == NULL && bandwidth_find(&b, 1, 3) == NULL);
+    EXPECT(bandwidth_set(&b, 1, 2, 500, 1)); /* measured again */
+    EXPECT_EQ(bandwidth_find(&b, 1, 2)->rtt_us, 0);
+}
+
 TEST(rounds_refuse_bad_edges) /* nothing is written outside the tables */
 {
     uint16_t storage[PROBE_ROUNDS_ROOM(3)];
@@ -175,4 +191,27 @@ TEST(rounds_refuse_bad_edges) /* nothing is written outside the tables */
     EXPECT(!probe_rounds_init(&p, 3, many, 3, storage));
     EXPECT(!probe_rounds_init(&p, PROBE_ROUNDS_PEERS_MAX + 1, many, 1, storage));
     EXPECT(probe_rounds_init(&p, 3, many, 0, storage) && p.rounds == 0);
+}
+
+TEST(doubted_measurement_counts_until_the_next_one_and_is_missing) /* a plan would forget an edge that it has to live with meanwhile */
+{
+    static const uint64_t ids[] = {11, 12};
+    struct bandwidth_entry storage[64];
+    struct bandwidth b;
+    struct bandwidth_edge missing[2];
+    uint64_t bps = 0;
+    bandwidth_init(&b, storage, 64);
+    EXPECT(!bandwidth_doubt(&b, 11, 12) && !bandwidth_sure(&b, 11, 12));
+    EXPECT(bandwidth_set(&b, 11, 12, 500, 1) && bandwidth_set(&b, 12, 11, 600, 1));
+    EXPECT(bandwidth_sure(&b, 11, 12));
+    EXPECT_EQ(bandwidth_missing(&b, ids, 2, 0, missing, 2), 0);
+    EXPECT(bandwidth_doubt(&b, 11, 12) && !bandwidth_doubt(&b, 11, 12));
+    EXPECT(!bandwidth_sure(&b, 11, 12) && bandwidth_sure(&b, 12, 11));
+    EXPECT(bandwidth_get(&b, 11, 12, &bps, NULL));
+    EXPECT_EQ(bps, 500);
+    EXPECT_EQ(bandwidth_missing(&b, ids, 2, 0, missing, 2), 1);
+    EXPECT(missing[0].from == 0 && missing[0].to == 1);
+    EXPECT(bandwidth_set(&b, 11, 12, 50, 2));
+    EXPECT(bandwidth_sure(&b, 11, 12));
+    EXPECT_EQ(bandwidth_missing(&b, ids, 2, 0, missing, 2), 0);
 }

@@ -11,7 +11,7 @@ static const struct costs loopback = {.delay_ns = 20000, .message_ns = 5000, .by
 static struct choose_call call_of(enum plan_kind kind, uint32_t world, uint64_t bytes)
 {
     return (struct choose_call){.kind = kind, .world = world, .bytes = bytes, .frame_bytes = 131072, .small = bytes <= 16384, .plain = true,
-                                .told = world <= 32, .allowed = UINT8_MAX, .costs = loopback, .crowd = CHOOSE_CROWD};
+                                .told = world <= 32, .allowed = UINT16_MAX, .costs = loopback, .crowd = CHOOSE_CROWD};
 }
 
 static enum plan_algorithm chosen(const struct choose_call *c)
@@ -21,7 +21,7 @@ static enum plan_algorithm chosen(const struct choose_call *c)
 
 static uint64_t predicted(struct choose_call c, enum plan_algorithm algorithm)
 {
-    c.allowed = (uint8_t)(1u << algorithm);
+    c.allowed = (uint16_t)(1u << algorithm);
     struct choose_answer a = choose_algorithm(&c);
     EXPECT_EQ(a.algorithm, algorithm);
     return a.ns;
@@ -56,20 +56,24 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
         c.uneven = rng_below(&rng, 8) == 0;
         c.pairs = plan_kind_pairs((uint8_t)c.kind) && rng_below(&rng, 4) == 0;
         c.handed_on = c.uneven && plan_kind_pairs((uint8_t)c.kind) && rng_below(&rng, 2) == 0;
-        c.allowed = (uint8_t)(rng_below(&rng, 4) == 0 ? 1 + rng_below(&rng, 255) : UINT8_MAX);
+        c.allowed = (uint16_t)(rng_below(&rng, 4) == 0 ? 1 + rng_below(&rng, 511) : UINT16_MAX);
+        c.forest = (struct forest){rng_below(&rng, 2) == 0, (uint32_t)(rng_next(&rng) >> (32 + rng_below(&rng, 32))),
+                                   (uint32_t)(rng_next(&rng) >> (32 + rng_below(&rng, 32)))};
         c.crowd = (uint32_t)rng_below(&rng, 65536);
+        c.link_ps = rng_below(&rng, 2) == 0 ? 0 : (uint32_t)(rng_next(&rng) >> (32 + rng_below(&rng, 32)));
         c.costs = (struct costs){(uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))), (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))),
                                  (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))), (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30)))};
         struct choose_answer a = choose_algorithm(&c);
         EXPECT(plan_offers(c.kind, a.algorithm) || (a.algorithm == PLAN_TINY && c.small));
         EXPECT(c.plain || !plan_kind_sums((uint8_t)c.kind) || !plan_sends_sums(a.algorithm));
-        EXPECT(!c.uneven || a.algorithm == PLAN_DIRECT || (c.kind == PLAN_ALL_REDUCE && c.ring && a.algorithm == PLAN_RING) ||
+        EXPECT(a.algorithm != PLAN_FOREST || (c.forest.usable && !c.small));
+        EXPECT(!c.uneven || a.algorithm == PLAN_DIRECT || a.algorithm == PLAN_FOREST || (c.kind == PLAN_ALL_REDUCE && c.ring && a.algorithm == PLAN_RING) ||
                c.kind == PLAN_SEND || (a.algorithm == PLAN_PAIRWISE && !c.handed_on) || (c.small && a.algorithm == PLAN_TINY));
         EXPECT(!c.pairs || !plan_packs(c.kind, a.algorithm));
         seen[c.kind] |= 1u << a.algorithm;
         for (int other = 0; other < PLAN_ALGORITHMS && !c.ring; other++) {
             struct choose_call one = c;
-            one.allowed = (uint8_t)(1u << other);
+            one.allowed = (uint16_t)(1u << other);
             struct choose_answer b = choose_algorithm(&one);
             bool few = other == PLAN_TREE || other == PLAN_HALVING || other == PLAN_CHAIN;
             bool untold = (c.kind == PLAN_ALL_REDUCE || c.kind == PLAN_REDUCE) && !c.told && few;
@@ -81,6 +85,33 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
             EXPECT(!plan_offers((enum plan_kind)kind, (enum plan_algorithm)a) || (seen[kind] >> a & 1) != 0);
         }
     }
+}
+
+TEST(trees_are_taken_where_they_are_predicted_to_be_faster) /* else a view with trees would be no faster than one without, or slower */
+{
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 8, 64 << 20);
+    c.costs.byte_ps = 80000; /* 100 Mb/s */
+    c.costs.delay_ns = 50000000;
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT); /* there are none */
+    c.forest = (struct forest){.usable = true, .mib_ns = 1 << 20, .delay_us = 50000};
+    EXPECT_EQ(predicted(c, PLAN_FOREST), predicted(c, PLAN_DIRECT)); /* members that need longer than the links */
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT); /* no clear gain */
+    c.costs = loopback;
+    c.forest.mib_ns = 12345678;
+    c.link_ps = 1 << 23; /* is what direct pays; the trees' own time counts for them */
+    EXPECT_EQ(chosen(&c), PLAN_FOREST);
+    EXPECT_EQ(predicted(c, PLAN_FOREST), UINT64_C(64) * 12345678 + 50000000);
+    c.bytes = UINT64_C(64) << 30; /* time goes on as bytes do, and does not overflow */
+    EXPECT_EQ(predicted(c, PLAN_FOREST) >> 10, UINT64_C(64) * 12345678 + 50000000);
+    c = call_of(PLAN_ALL_REDUCE, 8, 4 << 10);
+    c.forest = (struct forest){.usable = true};
+    c.small = true;
+    c.allowed = 1u << PLAN_FOREST;
+    EXPECT(chosen(&c) != PLAN_FOREST); /* what travels with its launch needs no trees */
+    c.small = false;
+    EXPECT_EQ(chosen(&c), PLAN_FOREST);
+    c.plain = false;
+    EXPECT(chosen(&c) != PLAN_FOREST); /* partial sums travel in full precision only */
 }
 
 TEST(the_formulas_give_what_is_counted_by_hand)
@@ -105,6 +136,25 @@ TEST(the_formulas_give_what_is_counted_by_hand)
     EXPECT_EQ(predicted(c, PLAN_BRUCK) / 10, ((30 + 26) * 5000 / 2 + 24 * 131073 / 10 + 20 * 131073 * 3 / 100 + 5 * 20000) / 10);
 }
 
+TEST(bytes_over_a_slow_link_take_as_long_as_the_link_does) /* at 100 ms 64 MiB went to each of the others */
+{
+    for (uint32_t world = 2; world <= 8; world *= 2) {
+        struct choose_call c = call_of(PLAN_ALL_REDUCE, world, UINT64_C(64) << 20);
+        c.costs.delay_ns = 50000000;
+        c.link_ps = 80000;
+        EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+        c.bytes = 4;
+        c.small = true;
+        EXPECT_EQ(chosen(&c), PLAN_TINY);
+    }
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 4, 1 << 16);
+    uint64_t before = predicted(c, PLAN_DIRECT);
+    c.link_ps = 80000; /* 100 Mb/s: 3 parts of 16 KiB go out, and come in, twice */
+    EXPECT_EQ(predicted(c, PLAN_DIRECT) - before, 12 * 16384 * 80 / 2 - 12 * 16384 / 10);
+    c.link_ps = 100; /* faster than the processor is */
+    EXPECT_EQ(predicted(c, PLAN_DIRECT), before);
+}
+
 TEST(the_choice_follows_size_and_world)
 {
     struct choose_call c = call_of(PLAN_ALL_REDUCE, 2, 4);
@@ -121,7 +171,7 @@ TEST(the_choice_follows_size_and_world)
     EXPECT_EQ(chosen(&c), PLAN_HALVING);
     c.bytes = 1 << 16;
     EXPECT_EQ(chosen(&c), PLAN_TREE);
-    c.allowed = UINT8_MAX;
+    c.allowed = UINT16_MAX;
     c.bytes = 1 << 30; /* bytes do */
     EXPECT_EQ(chosen(&c), PLAN_DIRECT);
     c.costs.delay_ns = 50000000; /* across an ocean: as few delays as can be */

@@ -54,6 +54,7 @@ TEST(unknown_enum_values_are_refused) /* a switch would fall through on them */
         {"answer", 5, 0, 4},                           /* result */
         {"elected", 8, 1, 2},                          /* role */
         {"elected", 8 + 1 + 24, 0, 1},                 /* whole */
+        {"topology_page", 0, 1, 3},                    /* state, of one that has found nothing */
         {"staged", 8, 0, 2},                           /* status; KEYS has a text behind it */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -280,6 +281,7 @@ TEST(counts_of_a_view_are_held_to_their_limits)
     } rows[] = {
         {offsetof(struct msg_view, removed), 8, 16384},  {offsetof(struct msg_view, added), 15, 16384},
         {offsetof(struct msg_view, members), 4, 16384},  {offsetof(struct msg_view, edges), 24, 8192},
+        {offsetof(struct msg_view, trees), 4, 32},
         {offsetof(struct msg_view, decisions), 23, BOUNDS_DECISIONS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -302,14 +304,18 @@ TEST(counts_of_a_view_are_held_to_their_limits)
 
 TEST(lists_of_a_view_must_fit_together) /* each alone would, on the same bytes */
 {
-    struct msg_view m = {.removed = 10, .added = 10, .members = 10, .weights = 10, .edges = 10, .decisions = 10};
-    size_t all = 10 * (8 + 15 + 4 + 4 + 24 + 23);
+    struct msg_view m = {.removed = 10, .added = 10, .members = 10, .weights = 10, .trees = 10, .edges = 10, .decisions = 10};
+    size_t all = 10 * (8 + 15 + 4 + 4 + (4 + 10 * 2) + 24 + 23);
     EXPECT(view_accepted(&m, all));
     EXPECT(!view_accepted(&m, all - 1));
     m.weights = 9; /* one per member or none */
     EXPECT(!view_accepted(&m, all));
     m.weights = 0;
     EXPECT(view_accepted(&m, all - 40));
+    m = (struct msg_view){.members = 257, .trees = 1}; /* more members than trees may have */
+    EXPECT(!view_accepted(&m, 1 << 20));
+    m.members = 256;
+    EXPECT(view_accepted(&m, 256 * (4 + 2) + 4));
 }
 
 TEST(plans_of_a_view_are_held_to_the_bounds) /* buffers are made from these numbers */

@@ -1,14 +1,14 @@
-/* test_cost.c - predicted times against published vectors, shard weights against their defining inequalities.
+/* test_cost.c - predicted times against published vectors.
  *
- * Its one idea: the vectors (1 GiB, 50 ms one way) were computed elsewhere; three digits must agree.
+ * One idea: the vectors (1 GiB, 50 ms one way) were computed elsewhere; three digits must agree.
  * Invariant: vectors are the fluid model, chunk 0.
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
-#include "core/random.h"
 #include "topology/cost.h"
 #include "topology/rates.h"
-#include "topology/weights.h"
+#include "topology/owner_shares.h"
+#include "topology/tree_packing.h"
 
 enum { PEERS = 32 };
 
@@ -25,21 +25,63 @@ static bool near(double got, double want, double tolerance)
 }
 
 struct world {
-    double rate[PEERS], share[PEERS], s_per_bit;
-    uint16_t order[PEERS];
-    struct cost_net net;
+    double rate[PEERS], equal[PEERS], share[PEERS], s_per_bit, site_rate[PEERS];
+    double delay[PEERS * PEERS], path[PEERS * PEERS];
+    uint16_t order[PEERS], site[PEERS], parent[PEERS * TREE_SET_MOST];
+    struct tree_set set;
+    struct tree_forecast trees, hierarchical;
+    struct network net;
 };
+
+static void world_plan(struct world *w)
+{
+    void *storage = malloc(tree_packing_room(PEERS, PEERS) + shares_room(PEERS, PEERS));
+    w->set.parent = w->parent;
+    EXPECT(shares_solve(&w->net, storage, w->share, &w->s_per_bit));
+    EXPECT(tree_packing_solve(&w->net, TREE_SITES, storage, &w->set, &w->hierarchical));
+    EXPECT(tree_packing_solve(&w->net, TREE_ANY, storage, &w->set, &w->trees));
+    free(storage);
+}
 
 /* The first `slow` peers at slow_bps, the others at fast_bps, all pairs 50 ms apart. */
 static void world_init(struct world *w, size_t n, size_t slow, double slow_bps, double fast_bps)
 {
+    *w = (struct world){.net = {.n = n, .up_bps = w->rate, .down_bps = w->rate, .delay_s = w->delay}};
     for (size_t i = 0; i < n; i++) {
         w->rate[i] = i < slow ? slow_bps : fast_bps;
+        w->equal[i] = 1 / (double)n;
         w->order[i] = (uint16_t)i;
+        for (size_t j = 0; j < n; j++) {
+            w->delay[i * n + j] = i == j ? 0 : 0.05;
+        }
     }
-    EXPECT(weights_direct(n, w->rate, w->rate, NULL, w->share, &w->s_per_bit));
-    w->net =
-        (struct cost_net){.n = n, .up_bps = w->rate, .down_bps = w->rate, .delay_mean_s = 0.05, .delay_max_s = 0.05};
+    world_plan(w);
+}
+
+/* Three sites of three peers at 10 Gb/s, no delay inside; between them paths of path_bps, shared links of site_bps. */
+static void world_sites(struct world *w, double path_bps, double site_bps)
+{
+    world_init(w, 9, 0, 0, 10 * giga);
+    for (size_t i = 0; i < 81; i++) {
+        bool together = i / 9 / 3 == i % 9 / 3;
+        w->path[i] = together ? __builtin_inf() : path_bps;
+        w->delay[i] = together ? 0 : 0.05;
+    }
+    for (size_t i = 0; i < 9; i++) {
+        w->site[i] = (uint16_t)(i / 3);
+        w->site_rate[i / 3] = site_bps;
+    }
+    w->net.path_bps = w->path;
+    w->net.sites = 3;
+    w->net.site = w->site;
+    w->net.site_up_bps = w->net.site_down_bps = w->site_rate;
+    world_plan(w);
+}
+
+/* What a time is in units of the buffer at 1 Gb/s, with delays taken off. */
+static double units(double s, double delay_s)
+{
+    return (s - delay_s) / (8 * gib) * giga;
 }
 
 TEST(eight_equal_peers_case_a)
@@ -51,6 +93,7 @@ TEST(eight_equal_peers_case_a)
     EXPECT(near(cost_ring_s(&w.net, w.order, job), 15.08, 0.005));
     EXPECT(near(cost_ring_slices_s(&w.net, w.order, job), 15.73, 0.005));
     EXPECT(near(cost_direct_s(&w.net, w.share, job), 15.13, 0.005));
+    EXPECT(near(w.trees.s_per_bit * giga, 1.75, 1e-4));
 }
 
 TEST(eight_equal_peers_one_mebibyte)
@@ -72,6 +115,8 @@ TEST(four_slow_and_four_fast_peers_case_b) /* the slow ones become leaves */
     EXPECT(near(w.s_per_bit * giga, 1.0, 5e-5));
     EXPECT(near(cost_ring_s(&w.net, w.order, job), 15.08, 0.005));
     EXPECT(near(cost_direct_s(&w.net, w.share, job), 8.69, 0.005));
+    EXPECT(near(cost_direct_s(&w.net, w.equal, job), 15.13, 0.005));
+    EXPECT(near(w.trees.s_per_bit * giga, 1.0, 1e-4) && near(cost_trees_s(&w.trees, job), 8.69, 0.005));
     for (size_t i = 0; i < 8; i++) {
         EXPECT(near(w.share[i], i < 4 ? 0 : 0.25, 1e-12));
     }
@@ -86,23 +131,46 @@ TEST(eighteen_fast_peers_case_e)
     EXPECT(near(cost_ring_s(&w.net, w.order, job), 1.75, 0.005));
     EXPECT(near(cost_ring_slices_s(&w.net, w.order, job), 3.32, 0.005));
     EXPECT(near(cost_direct_s(&w.net, w.share, job), 1.72, 0.005));
+    EXPECT(near(w.trees.s_per_bit * giga, 0.1889, 5e-5));
 }
 
 TEST(three_sites_with_slow_paths_case_c) /* path limits: one pair carries both ends' shares */
 {
     struct world w;
-    world_init(&w, 9, 0, 0, 10 * giga);
-    double path[81];
-    for (size_t i = 0; i < 81; i++) {
-        path[i] = i / 9 / 3 == i % 9 / 3 ? __builtin_inf() : giga;
-    }
-    w.net.path_bps = path;
     struct cost_job job = {gib, 0};
-    EXPECT(near(cost_direct_s(&w.net, w.share, job), 2.01, 0.005));
+    world_sites(&w, giga, __builtin_inf());
+    EXPECT(near(units(cost_ring_s(&w.net, w.order, job), 0.05), 1.7778, 5e-5));
     EXPECT(near(cost_ring_s(&w.net, w.order, job), 15.32, 0.005));
-    w.net.delay_mean_s = w.net.delay_max_s = 0;
-    EXPECT(near(cost_direct_s(&w.net, w.share, job) / (8 * gib) * giga, 0.2222, 5e-5));
-    EXPECT(near(cost_ring_s(&w.net, w.order, job) / (8 * gib) * giga, 1.7778, 5e-5));
+    EXPECT(near(w.s_per_bit * giga, 0.2222, 5e-5) && near(cost_direct_s(&w.net, w.share, job), 2.01, 0.005));
+    EXPECT(near(w.hierarchical.s_per_bit * giga, 0.1778, 5e-5)); /* lanes over all pairs */
+    EXPECT(near(cost_trees_s(&w.hierarchical, job), 1.63, 0.005));
+    EXPECT(near(w.trees.s_per_bit * giga, 0.1778, 5e-5));
+    w.set.count = 9; /* aligned lanes: member k of a site only to members k */
+    for (size_t t = 0; t < 9; t++) {
+        w.set.share[t] = TREE_SET_WHOLE / 9 + (t < TREE_SET_WHOLE % 9);
+        for (size_t i = 0; i < 9; i++) {
+            w.parent[t * 9 + i] = (uint16_t)(i % 3 == t % 3 ? t : i / 3 * 3 + t % 3);
+        }
+    }
+    double scratch[1024];
+    EXPECT(tree_set_valid(&w.set) && tree_load_room(9, 3) <= 1024);
+    tree_load(&w.net, &w.set, &w.hierarchical, scratch);
+    EXPECT(near(w.hierarchical.s_per_bit * giga, 0.2222, 1e-4));
+    EXPECT(near(cost_trees_s(&w.hierarchical, job), 2.01, 0.005));
+}
+
+TEST(three_sites_that_share_their_links_case_d) /* every copy that crosses a border counts */
+{
+    struct world w;
+    struct cost_job job = {gib, 0};
+    world_sites(&w, __builtin_inf(), 3 * giga);
+    EXPECT(near(units(cost_ring_s(&w.net, w.order, job), 0.05), 0.5926, 5e-5));
+    EXPECT(near(cost_ring_s(&w.net, w.order, job), 5.14, 0.005));
+    EXPECT(near(w.s_per_bit * giga, 1.3333, 5e-5) && near(cost_direct_s(&w.net, w.share, job), 11.55, 0.005));
+    EXPECT(near(w.hierarchical.s_per_bit * giga, 0.4444, 5e-5));
+    EXPECT(near(cost_trees_s(&w.hierarchical, job), 3.92, 0.005));
+    EXPECT(near(w.trees.s_per_bit * giga, 0.4444, 5e-5));
+    EXPECT(near(units(cost_tiny_s(&w.net, job), 0.05), 6, 5e-5)); /* 3 x 6 copies leave a site at 3 Gb/s */
 }
 
 TEST(chunks_cost_what_the_formulas_say) /* 1 MiB at 1 Gb/s is 8.388608 ms */
@@ -116,70 +184,28 @@ TEST(chunks_cost_what_the_formulas_say) /* 1 MiB at 1 Gb/s is 8.388608 ms */
     /* A chunk longer than a slice is the slice: store and forward, 14 (l + slice) + slice. */
     double slice_s = gib / giga;
     EXPECT(near(cost_ring_s(&w.net, w.order, huge), 15 * slice_s + 14 * 0.05, 1e-9));
-}
-
-TEST(weights_keep_their_inequalities) /* 1 + (n-2) x <= T m for all, and T meets the lower bound */
-{
-    struct rng r = {.state = 1};
-    for (unsigned round = 0; round < 2000; round++) {
-        size_t n = 1 + rng_below(&r, PEERS);
-        double up[PEERS], down[PEERS], share[PEERS], t, sum = 0, least = 1e300, total = 0;
-        bool leaf[PEERS];
-        size_t owners = 0;
-        for (size_t i = 0; i < n; i++) {
-            up[i] = 1e6 * (double)(1 + rng_below(&r, 1000));
-            down[i] = 1e6 * (double)(1 + rng_below(&r, 1000));
-            leaf[i] = rng_below(&r, 4) == 0;
-            double m = up[i] < down[i] ? up[i] : down[i];
-            owners += !leaf[i];
-            total += leaf[i] ? 0 : m;
-            least = m < least ? m : least;
-        }
-        EXPECT(weights_direct(n, up, down, leaf, share, &t) == (owners > 0));
-        if (owners == 0 || n == 1) {
-            continue;
-        }
-        for (size_t i = 0; i < n; i++) {
-            double m = up[i] < down[i] ? up[i] : down[i];
-            EXPECT(share[i] >= 0 && (!leaf[i] || share[i] <= 0));
-            EXPECT(1 + ((double)n - 2) * share[i] <= t * m * (1 + 1e-9));
-            sum += share[i];
-        }
-        EXPECT(near(sum, 1, 1e-9));
-        double full = (double)(n - 2 + owners) / total, slow = 1 / least;
-        EXPECT(near(t / (full > slow && n > 2 ? full : slow), 1, 1e-9));
-    }
-}
-
-TEST(weights_refuse_what_has_no_answer) /* no owner, no rate, no peer */
-{
-    double one[2] = {1, 1}, none[2] = {1, 0}, nan[2] = {1, __builtin_nan("")}, share[2] = {5, 5}, t = 5;
-    bool leaves[2] = {true, true}, first[2] = {true, false};
-    EXPECT(!weights_direct(2, one, one, leaves, share, &t));
-    EXPECT(!weights_direct(2, one, none, NULL, share, &t));
-    EXPECT(!weights_direct(2, nan, one, NULL, share, &t) && !weights_direct(2, one, nan, NULL, share, &t));
-    EXPECT(!weights_direct(0, one, one, NULL, share, &t));
-    EXPECT(near(share[0], 5, 0) && near(t, 5, 0));
-    EXPECT(weights_direct(2, one, one, NULL, share, &t) && near(share[0], 0.5, 0) && near(t, 1, 0));
-    EXPECT(weights_direct(2, one, one, first, share, &t) && near(share[0], 0, 0) && near(share[1], 1, 0));
-    EXPECT(weights_direct(1, one, one, NULL, share, &t) && near(share[0], 1, 0) && near(t, 0, 0));
+    struct tree_forecast trees = {
+        .s_per_bit = 2 / giga, .bps = giga, .largest_share = 0.5, .radius_s = 0.1, .radius_hops = 3};
+    EXPECT(near(cost_trees_s(&trees, chunked), 16 * gib / giga + 0.2 + 3 * chunk_s, 1e-9));
+    EXPECT(near(cost_trees_s(&trees, huge), 16 * gib / giga + 0.2 + 3 * 0.5 * gib * 8 / giga, 1e-9));
 }
 
 static enum cost_algo choice_of(struct world *w, double bytes, unsigned allowed)
 {
     struct cost_choice c;
-    struct cost_job job = {bytes, 0};
-    EXPECT(cost_choose(&w->net, w->order, w->share, allowed, job, &c));
+    struct cost_plans plans = {w->order, w->equal, w->share, &w->hierarchical, &w->trees};
+    EXPECT(cost_choose(&w->net, &plans, allowed, (struct cost_job){bytes, 0}, &c));
     for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
         EXPECT(c.predicted_s[c.algo] <= c.predicted_s[a]);
+        EXPECT((allowed >> a & 1) != 0 || c.predicted_s[a] > 1e300);
     }
     return c.algo;
 }
 
-TEST(choice_is_the_least_prediction) /* tiny below 1.2 MB in case A, ring for 1 GiB, direct when peers differ */
+TEST(choice_is_the_least_prediction) /* tiny below 1.2 MB in case A, ring for 1 GiB, others where peers differ */
 {
     struct world w;
-    const unsigned all = 1u << COST_TINY | 1u << COST_DIRECT | 1u << COST_RING;
+    const unsigned all = (1u << COST_ALGO_COUNT) - 1;
     world_init(&w, 8, 8, giga, 0);
     EXPECT_EQ(choice_of(&w, 4, all), COST_TINY);
     EXPECT_EQ(choice_of(&w, 1.18e6, all), COST_TINY);
@@ -187,7 +213,10 @@ TEST(choice_is_the_least_prediction) /* tiny below 1.2 MB in case A, ring for 1 
     EXPECT_EQ(choice_of(&w, gib, all), COST_RING);
     EXPECT_EQ(choice_of(&w, gib, all & ~(1u << COST_RING)), COST_DIRECT);
     world_init(&w, 8, 4, giga, 10 * giga);
-    EXPECT_EQ(choice_of(&w, gib, all), COST_DIRECT);
+    EXPECT_EQ(choice_of(&w, gib, all), COST_WEIGHTED);
+    world_sites(&w, __builtin_inf(), 3 * giga);
+    EXPECT_EQ(choice_of(&w, gib, all), COST_HIERARCHICAL);
+    EXPECT_EQ(choice_of(&w, gib, all & ~(1u << COST_HIERARCHICAL)), COST_TREES);
 }
 
 TEST(choice_leaves_out_what_cannot_run) /* a pair that cannot connect: tiny never, direct between owners not */
@@ -195,31 +224,35 @@ TEST(choice_leaves_out_what_cannot_run) /* a pair that cannot connect: tiny neve
     struct world w;
     struct cost_choice c;
     const struct cost_job job = {mib, 0};
-    double path[16];
     world_init(&w, 4, 4, giga, 0);
     for (size_t i = 0; i < 16; i++) {
-        path[i] = __builtin_inf();
+        w.path[i] = __builtin_inf();
     }
-    path[0 * 4 + 2] = 0;
-    w.net.path_bps = path;
-    EXPECT(cost_choose(&w.net, w.order, w.share, 7, job, &c) && c.algo == COST_RING);
+    w.path[0 * 4 + 2] = 0;
+    w.net.path_bps = w.path;
+    struct cost_plans plans = {.order = w.order, .equal = w.equal, .share = w.equal};
+    EXPECT(cost_choose(&w.net, &plans, 63, job, &c) && c.algo == COST_RING);
     EXPECT(c.predicted_s[COST_TINY] > 1e300 && c.predicted_s[COST_DIRECT] > 1e300);
-    bool leaf[4] = {true, false, true, false};
-    EXPECT(weights_direct(4, w.rate, w.rate, leaf, w.share, &w.s_per_bit));
-    EXPECT(cost_choose(&w.net, w.order, w.share, 7, job, &c) && c.algo == COST_DIRECT); /* both are leaves now */
-    EXPECT(!cost_choose(&w.net, NULL, NULL, 7, job, &c));
-    path[0 * 4 + 1] = 0;
-    EXPECT(!cost_choose(&w.net, w.order, NULL, 7, job, &c));
+    EXPECT(c.predicted_s[COST_TREES] > 1e300 && c.predicted_s[COST_HIERARCHICAL] > 1e300);
+    world_plan(&w); /* neither end of the pair owns anything now */
+    plans.share = w.share;
+    EXPECT(cost_choose(&w.net, &plans, 63, job, &c) && c.algo == COST_WEIGHTED);
+    plans = (struct cost_plans){0};
+    EXPECT(!cost_choose(&w.net, &plans, 63, job, &c));
+    plans.order = w.order;
+    w.path[0 * 4 + 1] = 0;
+    EXPECT(!cost_choose(&w.net, &plans, 63, job, &c));
 }
 
 TEST(one_peer_needs_no_time)
 {
     struct world w;
-    struct cost_choice c;
     world_init(&w, 1, 1, giga, 0);
-    EXPECT(cost_choose(&w.net, w.order, w.share, 7, (struct cost_job){gib, mib}, &c) && c.algo == COST_TINY);
-    EXPECT(near(c.predicted_s[COST_RING], 0, 0) && near(c.predicted_s[COST_DIRECT], 0, 0));
+    EXPECT_EQ(choice_of(&w, gib, 63), COST_TINY);
+    EXPECT(near(cost_ring_s(&w.net, w.order, (struct cost_job){gib, mib}), 0, 0));
+    EXPECT(near(cost_direct_s(&w.net, w.share, (struct cost_job){gib, mib}), 0, 0));
     EXPECT_STR(cost_algo_name(COST_RING), "ring");
+    EXPECT_STR(cost_algo_name(COST_ALGO_COUNT), "?");
 }
 
 TEST(rates_are_what_was_seen) /* a link never counts for more than its best edge, an unknown peer for the least */
@@ -239,6 +272,28 @@ TEST(rates_are_what_was_seen) /* a link never counts for more than its best edge
         EXPECT(near(up[i], want_up[i], 0) && near(down[i], want_down[i], 0));
     }
     EXPECT(near(path[0 * 4 + 1], 0, 0) && near(path[0 * 4 + 2], 300, 0) && path[3 * 4 + 0] > 1e300);
+}
+
+TEST(edges_that_carried_more_at_once_than_the_best_alone_make_a_faster_link) /* eight paths, or one uplink: one by one they look alike */
+{
+    struct bandwidth_entry slots[32];
+    struct bandwidth b;
+    const uint64_t ids[3] = {10, 20, 30};
+    double up[3], down[3], path[9];
+    bandwidth_init(&b, slots, 32);
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 3; k++) {
+            EXPECT(i == k || bandwidth_set(&b, ids[i], ids[k], 100, 0));
+        }
+    }
+    EXPECT(bandwidth_set(&b, 10, RATES_ALL, 190, 0) && bandwidth_set(&b, RATES_ALL, 10, 60, 0) && bandwidth_set(&b, RATES_ALL, 30, 150, 0));
+    EXPECT(rates_fill(&b, ids, 3, up, down, path));
+    const double want_up[3] = {190, 100, 100}, want_down[3] = {100, 100, 150}; /* less than the best alone: it was seen to carry that */
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT(near(up[i], want_up[i], 0) && near(down[i], want_down[i], 0));
+    }
+    EXPECT(bandwidth_remove(&b, 10, RATES_ALL) && !bandwidth_remove(&b, 10, RATES_ALL));
+    EXPECT(rates_fill(&b, ids, 3, up, down, path) && near(up[0], 100, 0));
 }
 
 TEST(rates_are_in_bits_per_second) /* of bytes, an edge would look eight times as slow as the plans take it for */

@@ -19,8 +19,8 @@ static void check_rooms(struct cluster *c)
             EXPECT_EQ(room->half_a, (int32_t)(c->slot_count / 2));
             EXPECT_EQ(room->half_b, (int32_t)(c->slot_count - c->slot_count / 2));
             EXPECT_EQ(room->free_slots, c->slot_count);
-            for (uint32_t i = 0; i < room->free_slots; i++) {
-                seen |= 1u << room->free_list[i];
+            for (uint32_t i = 0, slot = room->free_first; i < room->free_slots; i++, slot = room->slot[slot].next) {
+                seen |= 1u << slot;
             }
             EXPECT_EQ(seen, (1u << c->slot_count) - 1);
         }
@@ -140,13 +140,28 @@ TEST(every_type_and_operator_gives_the_bits_of_a_fold_in_order) /* order or conv
                     (plan_sends_sums((enum plan_algorithm)algorithm) && (type == DTYPE_F16 || type == DTYPE_BF16 || op == REDOP_PREMUL))) {
                     continue;
                 }
-                for (uint32_t world = 2; world <= MAX_RANKS; world += world == 5 || test_scaled(10) == 1 ? 4 : 1) {
+                for (uint32_t world = 2; world <= ALL_RANKS; world += world == 5 || test_scaled(10) == 1 ? 4 : 1) {
                     run_one(seed++, world, 1 + world % 3,
                             &(struct op_choice){.algorithm = (enum plan_algorithm)algorithm,
                                                 .dtype = (enum dtype)type, .op = (enum redop)op, .count = 131});
                 }
             }
         }
+    }
+}
+
+/* Trees cross in all directions, in rooms of two to nine slots: a contribution that waits in a slot behind another tree's stops all of them. */
+TEST(forests_of_any_trees_end_with_the_bits_of_their_trees)
+{
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_F64, DTYPE_I8, DTYPE_U32, DTYPE_I64};
+    static const enum redop ops[] = {REDOP_SUM, REDOP_AVG, REDOP_PROD, REDOP_MAX, REDOP_MIN};
+    const uint32_t worlds[] = {2, 3, 4, 5, 6, 7, 8, 9, 16, 33};
+    const size_t counts[] = {0, 1, 7, 333, 1999};
+    for (uint64_t seed = 0; seed < test_scaled(100) && test_failures == 0; seed++) {
+        uint32_t world = worlds[seed % 10];
+        size_t count = counts[seed / 3 % (world < 10 ? 5 : 4)]; /* large worlds take time */
+        run_one(seed + 900000, world, 1 + (uint32_t)(seed / 10 % MAX_LANES),
+                &(struct op_choice){.algorithm = PLAN_FOREST, .dtype = types[seed % 5], .op = ops[seed / 5 % 5], .count = count});
     }
 }
 
@@ -198,7 +213,7 @@ TEST(integer_sums_equal_a_plain_loop) /* independent of the kernels */
 
 TEST(traffic_is_two_w_minus_one_over_w_of_the_buffer)
 {
-    for (uint32_t world = 2; world <= MAX_RANKS; world++) {
+    for (uint32_t world = 2; world <= ALL_RANKS; world++) {
         for (uint64_t seed = 0; seed < test_scaled(6); seed++) {
             size_t bytes = (size_t)60 * 4 * world;
             struct cluster *c = cluster_new(seed, world, 1 + (uint32_t)seed % 3);
@@ -227,7 +242,7 @@ TEST(every_kind_by_every_algorithm_gives_each_rank_what_it_promises)
     uint64_t seed = 1;
     for (int kind = PLAN_REDUCE_SCATTER; kind < PLAN_SEND; kind++) {
         for (int algorithm = 0; algorithm < PLAN_ALGORITHMS; algorithm++) {
-            for (uint32_t world = 2; plan_offers((enum plan_kind)kind, (enum plan_algorithm)algorithm) && world <= MAX_RANKS; world++) {
+            for (uint32_t world = 2; plan_offers((enum plan_kind)kind, (enum plan_algorithm)algorithm) && world <= ALL_RANKS; world++) {
                 for (int i = 0; i < (int)test_scaled(20); i++, seed++) {
                     const bool packs = plan_packs((enum plan_kind)kind, (enum plan_algorithm)algorithm); /* a round has many parts */
                     const size_t counts[] = {packs ? 29 : 131, 0, 1, packs ? 7 : 40};
@@ -272,16 +287,16 @@ TEST(operations_launched_in_opposite_orders_never_dead_lock)
  * one of half B that is promised for such a sum before there is one would never come back. */
 TEST(sums_of_others_hold_no_room_while_they_wait)
 {
-    static const enum plan_algorithm sums[] = {PLAN_TREE, PLAN_HALVING};
+    static const enum plan_algorithm sums[] = {PLAN_TREE, PLAN_HALVING, PLAN_FOREST};
 #ifdef PCCL_MUTANTS
     mutant_active = getenv("PCCL_MUTANT") == NULL ? MUTANT_NONE : mutant_find(getenv("PCCL_MUTANT"));
 #endif
     for (uint64_t seed = 0; seed < test_scaled(200) && test_failures == 0; seed++) {
-        struct cluster *c = cluster_new(seed + 500000, 3 + (uint32_t)(seed % (MAX_RANKS - 2)), 1);
+        struct cluster *c = cluster_new(seed + 500000, 3 + (uint32_t)(seed % (ALL_RANKS - 2)), 1);
         c->slot_count = 2 + draw(c, 2);
         c->op_count = 3 + draw(c, MAX_OPS - 2);
         for (uint32_t o = 0; o < c->op_count; o++) {
-            op_make(c, o, &(struct op_choice){.algorithm = o < 2 || draw(c, 4) > 0 ? sums[draw(c, 2)] : PLAN_DIRECT, .dtype = DTYPE_I32,
+            op_make(c, o, &(struct op_choice){.algorithm = o < 2 || draw(c, 4) > 0 ? sums[draw(c, 3)] : PLAN_DIRECT, .dtype = DTYPE_I32,
                                               .count = 1 + draw(c, 60), .even = draw(c, 2) == 0});
         }
         cluster_start(c);

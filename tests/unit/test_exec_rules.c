@@ -17,7 +17,7 @@ struct single {
     struct numeric numeric;
     struct room room;
     unsigned char slots[8 * 16];
-    uint32_t free_list[8];
+    struct room_slot room_slots[8];
     int32_t in[24], out[24], scratch[16];
     struct exec exec;
     void *arena;
@@ -30,7 +30,7 @@ static struct single *single_at(uint32_t rank, enum plan_kind kind, enum plan_al
                                  .frame_elements = 4, .lanes = 1};
     plan_make(&s->plan, &params, s->segments, s->steps, s->pieces, s->partners);
     EXPECT(numeric_init(&s->numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
-    room_init(&s->room, s->slots, 16, 8, s->free_list);
+    room_init(&s->room, s->slots, 16, 8, s->room_slots);
     EXPECT_EQ(room_reserve(&s->room, 2 * window), 2 * window);
     struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &s->numeric, .room = &s->room, .in = s->in,
                                  .out = s->out, .scratch = s->scratch, .lanes = 1, .window = window};
@@ -233,6 +233,27 @@ TEST(what_comes_straight_into_place_takes_no_room) /* a ring needs no staging: i
     single_free(s);
 }
 
+TEST(a_sender_holds_as_many_grants_as_its_window_says) /* a long link would stay empty for most of each round trip */
+{
+    struct single *s = single_of(PLAN_ALL_REDUCE, PLAN_DIRECT, 96, 0);
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .partner = of(s, 2)});
+    EXPECT_EQ(take_credit(s, 2), 2);
+    single_step(s, (struct exec_event){.kind = EXEC_WINDOW, .partner = of(s, 2), .credit = 3});
+    EXPECT_EQ(take_credit(s, 2), 1);
+    EXPECT(!s->exec.starved && exec_starving(&s->exec, 0) == PLAN_NOBODY);
+    EXPECT_EQ(s->room.half_a, 1);
+    single_step(s, (struct exec_event){.kind = EXEC_WINDOW, .partner = of(s, 2), .credit = 6});
+    struct exec_grants grants = exec_grants(&s->exec, of(s, 2));
+    EXPECT(exec_starving(&s->exec, 0) == of(s, 2) && exec_starving(&s->exec, of(s, 2) + 1) == PLAN_NOBODY);
+    EXPECT(grants.held == 3 && grants.window == 6);
+    EXPECT(s->exec.starved && take_credit(s, 2) == 0); /* the rest of half A is for launches, half B for what is folded on arrival */
+    single_step(s, (struct exec_event){.kind = EXEC_WINDOW, .partner = of(s, 2), .credit = 0});
+    EXPECT(!s->exec.starved && take_credit(s, 2) == 0); /* what was granted stays granted */
+    single_step(s, (struct exec_event){.kind = EXEC_STOP});
+    EXPECT(room_whole(&s->room));
+    single_free(s);
+}
+
 TEST(half_b_serves_only_what_is_folded_on_arrival) /* or a late program would hold it for ever */
 {
     struct single *s = single_new(PLAN_DIRECT, 0);
@@ -333,11 +354,11 @@ TEST(arena_does_not_grow_with_members_times_frames)
     struct plan_segment *segments = calloc(plan_max_segments(&all), sizeof *segments);
     struct plan_step *steps = calloc(plan_max_steps(&all), sizeof *steps);
     uint32_t *partners = calloc(plan_max_partners(&all), sizeof *partners);
-    uint32_t *free_list = calloc(128, sizeof *free_list);
+    struct room_slot *room_slots = calloc(128, sizeof *room_slots);
     unsigned char slots[1];
     struct room room;
     struct frame_pool pool = {0};
-    room_init(&room, slots, 128 << 10, 128, free_list);
+    room_init(&room, slots, 128 << 10, 128, room_slots);
     for (int i = 0; i < 6; i++) {
         bool quantised = i % 2 != 0;
         const uint32_t owners[] = {WORLD, 4, 1};
@@ -357,7 +378,7 @@ TEST(arena_does_not_grow_with_members_times_frames)
     free(segments);
     free(steps);
     free(partners);
-    free(free_list);
+    free(room_slots);
 }
 
 /* Bytes of the executor of a rank that has to do with one other, or two, and of its plan; all that it looks through is in these. */
@@ -371,12 +392,13 @@ static size_t bytes_among(uint32_t world, const struct plan_params *what, uint32
     size_t segments = plan_max_segments(&p), steps = plan_max_steps(&p), most = plan_max_partners(&p);
     struct plan_segment *segment = calloc(segments, sizeof *segment);
     struct plan_step *step = calloc(steps, sizeof *step);
-    uint32_t *partner = calloc(most, sizeof *partner), free_list[8];
+    uint32_t *partner = calloc(most, sizeof *partner);
+    struct room_slot room_slots[8];
     unsigned char slots[8 * 64];
     struct room room;
     struct plan plan;
     struct numeric n;
-    room_init(&room, slots, 64, 8, free_list);
+    room_init(&room, slots, 64, 8, room_slots);
     EXPECT(numeric_init(&n, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     plan_make(&plan, &p, segment, step, NULL, partner);
     EXPECT_EQ(plan.partner_count, partners);

@@ -200,7 +200,7 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     struct numeric numeric;
     struct room room;
     unsigned char slots[8 * 16];
-    uint32_t free_list[8];
+    struct room_slot room_slots[8];
     int32_t in[24] = {0}, out[24];
     struct exec x;
     struct exec_credit credit;
@@ -208,7 +208,7 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     plan_make(&plan, &(struct plan_params){.algorithm = PLAN_DIRECT, .world = WORLD, .rank = 1, .count = 24, .align = 1,
                                            .frame_elements = 4}, segments, steps, NULL, partners);
     EXPECT(numeric_init(&numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
-    room_init(&room, slots, 16, 8, free_list);
+    room_init(&room, slots, 16, 8, room_slots);
     struct exec_config config = {.plan = &plan, .numeric = &numeric, .room = &room, .in = in, .out = out, .lanes = 1};
     void *arena = aligned_alloc(64, exec_arena_bytes(&config));
     exec_init(&x, &config, arena);

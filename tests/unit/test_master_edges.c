@@ -40,6 +40,49 @@ static void update_all(struct cluster *c)
     }
 }
 
+/* How a link of the view ends while newcomers link, and what the next view makes of it. */
+static const struct ended_link {
+    enum cause cause;
+    uint32_t again; /* attempts with a newcomer that follow */
+    uint32_t missing;
+} ended_links[] = {
+    {CAUSE_LINK_LOST, 0, 0},   {CAUSE_KICK_UNREACHABLE, 0, 1}, {CAUSE_PEER_SILENT, 0, 1},
+    {CAUSE_LINK_LOST, 1, 0},   {CAUSE_KICK_UNREACHABLE, 1, 1}, {CAUSE_PEER_SILENT, 1, 1},
+};
+
+TEST(link_that_ended_while_newcomers_linked_is_told_in_a_view_when_they_have_gone) /* all went on without it, and hung */
+{
+    for (size_t i = 0; i < sizeof ended_links / sizeof *ended_links; i++) {
+        const struct ended_link *e = &ended_links[i];
+        struct cluster *c = cluster_new();
+        cluster_members(c, 3, 0);
+        struct peer *p = c->peers;
+        cluster_pass(c, 1500);
+        struct peer *newcomer = peer_join(c, 0);
+        struct peer *other = e->again > 0 ? peer_join(c, 0) : NULL;
+        newcomer->no_link = true;
+        for (uint32_t k = 0; k < 3; k++) {
+            peer_vote(c, &p[k], VOTE_UPDATE);
+        }
+        uint64_t view = p[0].view;
+        peer_suspect(c, &p[0], SUSPECT_LINK, e->cause, &p[1]);
+        if (other != NULL) {
+            peer_cut(c, other);
+        }
+        peer_forget(&p[0]);
+        peer_cut(c, newcomer);
+        EXPECT_STR(p[0].log, "ADMIT VIEW ");
+        EXPECT(p[0].view > view && !p[0].voting);
+        EXPECT_EQ(p[0].member_count, 3);
+        EXPECT_EQ(p[0].edge_count, e->missing);
+        cluster_pass(c, 1500);
+        EXPECT_STR(p[0].log, "ADMIT VIEW "); /* once */
+        update_all(c);
+        EXPECT_STR(p[0].log, "ADMIT VIEW ANSWER ");
+        cluster_free(c);
+    }
+}
+
 TEST(healed_edge_ends_with_the_next_update_which_makes_a_view) /* the pair would be relayed for as long as both stay */
 {
     struct cluster *c = apart();

@@ -9,7 +9,7 @@ static struct cluster *voted(uint32_t count)
     cluster_members(c, count, 0);
     for (uint32_t i = 0; i < count; i++) {
         peer_forget(&c->peers[i]);
-        c->peers[i].probe.to = 0;
+        c->peers[i].probes = 0;
     }
     for (uint32_t i = 0; i < count; i++) {
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
@@ -29,22 +29,24 @@ static struct cluster *two_pairs(void)
     return c;
 }
 
-/* Answers all probes until none comes any more; every edge has 100 Mbit/s but for the one named. Returns how many. */
-static uint32_t measure_all(struct cluster *c, uint64_t slow_from, uint64_t slow_to)
+/* Of an edge, by ids. */
+typedef uint64_t rate_of(const struct cluster *c, uint64_t from, uint64_t to);
+
+/* Answers all probes until none comes any more.  Edges that are measured at once share the member's link, which is as fast as one of them if
+ * `shared`.  Returns how many. */
+static uint32_t measure(struct cluster *c, rate_of *rate, bool shared)
 {
     uint32_t measured = 0;
     for (bool any = true; any;) {
         any = false;
-        struct msg_probe probes[PEERS_MOST];
+        uint32_t asked[PEERS_MOST]; /* what comes with the last answer of a round belongs to the next one */
         for (uint32_t i = 0; i < c->count; i++) {
-            probes[i] = c->peers[i].probe;
-            c->peers[i].probe.to = 0;
+            asked[i] = c->peers[i].open ? c->peers[i].probes : 0;
         }
         for (uint32_t i = 0; i < c->count; i++) {
-            struct peer *p = &c->peers[i];
-            if (probes[i].to != 0 && p->open) {
-                bool slow = p->id == slow_from && probes[i].to == slow_to;
-                peer_measured(c, p, &probes[i], slow ? 1000000 : 100000000); /* the last one begins the next round */
+            struct msg_probe probe;
+            for (uint32_t k = 0; k < asked[i] && peer_asked(&c->peers[i], &probe); k++) {
+                peer_measured(c, &c->peers[i], &probe, rate(c, c->peers[i].id, probe.to) / (shared ? asked[i] : 1));
                 measured++;
                 any = true;
             }
@@ -53,12 +55,28 @@ static uint32_t measure_all(struct cluster *c, uint64_t slow_from, uint64_t slow
     return measured;
 }
 
+static uint64_t slow_from, slow_to;
+
+static uint64_t all_but_one(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    (void)c;
+    return from == slow_from && to == slow_to ? 1000000 : 100000000;
+}
+
+/* Every edge has 100 Mbit/s but for the one named, and every member that much together. */
+static uint32_t measure_all(struct cluster *c, uint64_t from, uint64_t to)
+{
+    slow_from = from;
+    slow_to = to;
+    return measure(c, all_but_one, true);
+}
+
 TEST(every_edge_is_measured_once_and_the_ring_is_applied) /* R18 */
 {
     struct cluster *c = voted(4);
     struct peer *p = c->peers;
     uint64_t view = p[0].view;
-    EXPECT_EQ(measure_all(c, p[0].id, p[1].id), 12);
+    EXPECT_EQ(measure_all(c, p[0].id, p[1].id), 2 * 12);
     EXPECT_EQ(c->solves, 1);
     double cost[16];
     uint32_t ring[4];
@@ -87,6 +105,46 @@ TEST(every_edge_is_measured_once_and_the_ring_is_applied) /* R18 */
     cluster_free(c);
 }
 
+static void doubt(struct cluster *c, struct peer *p, uint64_t to)
+{
+    peer_measured(c, p, &(struct msg_probe){.round = MEASURED_DOUBT, .to = to}, 1000000);
+}
+
+/* All vote; how many probes come of it. */
+static uint32_t measure_again(struct cluster *c)
+{
+    const uint32_t same[4] = {0, 1, 2, 3};
+    for (int i = 0; i < 4; i++) {
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    uint32_t measured = measure_all(c, c->peers[0].id, c->peers[1].id);
+    cluster_solved(c, c->solve, same, 4);
+    for (int i = 0; i < 4; i++) {
+        EXPECT(!c->peers[i].voting);
+    }
+    return measured;
+}
+
+TEST(an_edge_that_its_member_doubts_is_measured_again_and_all_at_once) /* plans would stand on what was measured at first, for ever */
+{
+    struct cluster *c = voted(4);
+    struct peer *p = c->peers;
+    const uint32_t same[4] = {0, 1, 2, 3};
+    measure_all(c, 0, 0);
+    cluster_solved(c, c->solve, same, 4);
+    doubt(c, &p[0], p[1].id); /* was measured a moment ago */
+    EXPECT_EQ(measure_again(c), 0);
+    cluster_pass(c, 30000);
+    doubt(c, &p[0], p[0].id);
+    doubt(c, &p[0], p[3].id + 1);
+    EXPECT_EQ(measure_again(c), 0);
+    doubt(c, &p[0], p[1].id);
+    EXPECT_EQ(measure_again(c), 1 + 12);
+    EXPECT_EQ(measure_again(c), 0);
+    EXPECT(p[0].open && !master_poisoned(c->master));
+    cluster_free(c);
+}
+
 TEST(ring_survives_a_leave) /* repair, not reset */
 {
     struct cluster *c = voted(4);
@@ -102,6 +160,86 @@ TEST(ring_survives_a_leave) /* repair, not reset */
     cluster_free(c);
 }
 
+/* One member has 20 Mb/s, and one of the others' edges is bad alone. */
+static uint64_t one_slow_one_bad(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    bool slow = from == c->peers[3].id || to == c->peers[3].id, bad = from == c->peers[0].id && to == c->peers[1].id;
+    return slow ? 20000000 : bad ? 1000000 : 500000000;
+}
+
+TEST(byte_costs_what_it_takes_where_equal_shares_wait_longest) /* or 64 MiB go to each of the others over a slow link */
+{
+    struct cluster *c = cluster_new();
+    c->delay_ns = 50000000;
+    cluster_members(c, 4, 0);
+    struct peer *p = c->peers;
+    EXPECT_EQ(p[0].last_view.plan.link_ps, 80000); /* far away, not measured: as at 100 Mb/s */
+    for (uint32_t i = 0; i < 4; i++) {
+        p[i].probes = 0;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        peer_vote(c, &p[i], VOTE_OPTIMISE);
+    }
+    measure(c, one_slow_one_bad, true);
+    const uint32_t better[4] = {0, 2, 1, 3};
+    cluster_solved(c, c->solve, better, 4);
+    /* Half of the buffer goes over that edge, where each member sends three halves of it. */
+    EXPECT(p[0].last_view.plan.link_ps > 2666000 && p[0].last_view.plan.link_ps < 2667000);
+    EXPECT_EQ(p[0].last_view.plan.costs.delay_ns, 50000000); /* no round trip is known: as they say of their way to the master */
+    peer_crash(c, &p[3]);
+    EXPECT_EQ(p[0].member_count, 3);
+    EXPECT(p[0].last_view.plan.link_ps > 3999000 && p[0].last_view.plan.link_ps < 4001000);
+    cluster_free(c);
+}
+
+TEST(members_are_as_far_apart_as_was_measured_wherever_the_master_is) /* one across an ocean made neighbours look far */
+{
+    struct cluster *c = cluster_new();
+    c->delay_ns = 50000000;
+    c->rtt_us = 400;
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    for (uint32_t i = 0; i < 3; i++) {
+        peer_vote(c, &p[i], VOTE_OPTIMISE);
+    }
+    EXPECT_EQ(measure_all(c, 0, 0), 2 * 6);
+    const uint32_t better[3] = {0, 2, 1};
+    cluster_solved(c, c->solve, better, 3);
+    EXPECT_EQ(p[0].last_view.plan.costs.delay_ns, 200000);
+    cluster_free(c);
+}
+
+TEST(links_within_a_site_cost_what_the_members_have_measured) /* they are not what takes time */
+{
+    struct cluster *c = cluster_new();
+    c->delay_ns = 100000;
+    cluster_members(c, 3, 0);
+    EXPECT_EQ(c->peers[0].last_view.plan.link_ps, 0);
+    cluster_free(c);
+}
+
+TEST(newcomers_wait_until_a_ring_that_all_have_left_is_durable) /* their view was published in its place, before anybody had linked */
+{
+    struct cluster *c = voted(4);
+    struct peer *p = c->peers;
+    measure_all(c, p[0].id, p[1].id);
+    struct peer *a = peer_join(c, 0), *b = peer_join(c, 0);
+    const uint32_t better[4] = {0, 2, 1, 3};
+    c->hold_persist = true;
+    cluster_solved(c, c->solve, better, 4);
+    for (int i = 0; i < 4; i++) {
+        peer_leave(c, &p[i]);
+    }
+    EXPECT(!peer_saw(a, "ADMIT") && !peer_saw(a, "VIEW"));
+    c->hold_persist = false;
+    cluster_persisted(c);
+    EXPECT(peer_saw(a, "ADMIT VIEW ") && peer_saw(b, "ADMIT VIEW "));
+    EXPECT_EQ(a->member_count, 2);
+    EXPECT_EQ(a->ring[0] + a->ring[1], 1);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
 TEST(member_lost_between_probes_releases_the_others) /* R9 */
 {
     struct cluster *c = voted(4);
@@ -113,7 +251,113 @@ TEST(member_lost_between_probes_releases_the_others) /* R9 */
     measure_all(c, 0, 0);
     const uint32_t same[3] = {0, 1, 2};
     cluster_solved(c, c->solve, same, 3);
+    cluster_pass(c, 5000); /* heartbeats say that they know the view of three, and it gets trees now */
     EXPECT(!p[0].voting && !p[1].voting && !p[2].voting);
+    cluster_free(c);
+}
+
+/* Edges from or to the last one have a tenth. */
+static uint64_t slow_last(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    return from == c->peers[3].id || to == c->peers[3].id ? 10000000 : 100000000;
+}
+
+TEST(a_view_gets_trees_of_what_was_measured) /* else slices go over links that nobody knows, or equal ones over unequal links */
+{
+    struct cluster *c = voted(4);
+    struct peer *p = c->peers;
+    EXPECT_EQ(p[0].trees.count, 0);
+    measure(c, slow_last, true);
+    const uint32_t same[4] = {0, 1, 2, 3};
+    cluster_solved(c, c->solve, same, 4);
+    EXPECT(!p[0].voting);
+    EXPECT_EQ(p[0].last_view.answers, VOTE_OPTIMISE); /* the same ring, but trees */
+    for (int i = 0; i < 4; i++) {
+        EXPECT(tree_set_valid(&p[i].trees) && p[i].trees.members == 4);
+        EXPECT(p[i].last_view.plan.tree_mib_ns > 830000000 && p[i].last_view.plan.tree_mib_ns < 840000000); /* 1 MiB once over 10 Mb/s */
+    }
+    for (uint32_t t = 0; t < p[0].trees.count; t++) {
+        for (uint32_t r = 0; r < 4; r++) {
+            EXPECT(p[0].trees.parent[t * 4 + r] != 3); /* the slowest is nobody's parent */
+        }
+    }
+    peer_crash(c, &p[3]); /* the others are alike now */
+    EXPECT_EQ(p[0].member_count, 3);
+    EXPECT(tree_set_valid(&p[0].trees) && p[0].trees.members == 3 && p[0].trees.count == 3);
+    EXPECT(p[0].last_view.plan.tree_mib_ns > 111840000 && p[0].last_view.plan.tree_mib_ns < 111860000); /* 4/3 of the buffer at 100 Mb/s */
+    struct peer *late = peer_join(c, 0);
+    for (int i = 0; i < 3; i++) {
+        peer_vote(c, &p[i], VOTE_UPDATE);
+    }
+    EXPECT_EQ(late->member_count, 4);
+    EXPECT_EQ(late->trees.count, 0); /* nothing is known of its links */
+    EXPECT_EQ(late->last_view.plan.tree_mib_ns, 0);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
+static uint64_t alike(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    (void)c;
+    (void)from;
+    (void)to;
+    return 100000000;
+}
+
+/* ns that a MiB takes along the trees of three members, all of whose edges are alike. */
+static uint32_t trees_of_three(bool shared)
+{
+    struct cluster *c = voted(3);
+    const uint32_t same[3] = {0, 1, 2};
+    EXPECT_EQ(measure(c, alike, shared), 2 * 6);
+    cluster_solved(c, c->solve, same, 3);
+    uint32_t ns = c->peers[0].last_view.plan.tree_mib_ns;
+    cluster_free(c);
+    return ns;
+}
+
+TEST(paths_that_carry_their_rates_at_once_are_told_from_a_link_that_they_share) /* one by one they look alike */
+{
+    uint32_t shared = trees_of_three(true), apart = trees_of_three(false);
+    EXPECT(shared > 111840000 && shared < 111860000); /* each member's link carries 4/3 of the buffer, at 100 Mb/s */
+    EXPECT(apart > 55920000 && apart < 55930000);     /* each path carries 2/3 of it */
+}
+
+TEST(round_of_all_edges_at_once_that_is_not_answered_is_not_waited_for)
+{
+    struct cluster *c = voted(3);
+    struct peer *p = c->peers;
+    struct msg_probe probe;
+    while (p[0].probes + p[1].probes + p[2].probes < 6) { /* until that round comes */
+        for (int i = 0; i < 3; i++) {
+            if (p[i].probes == 1 && peer_asked(&p[i], &probe)) {
+                peer_measured(c, &p[i], &probe, 100000000);
+            }
+        }
+    }
+    for (int i = 0; i < 2; i++) { /* the third says nothing */
+        while (peer_asked(&p[i], &probe)) {
+            peer_measured(c, &p[i], &probe, 100000000);
+            peer_measured(c, &p[i], &probe, 100000000); /* counts once */
+        }
+    }
+    EXPECT_EQ(c->solves, 0);
+    cluster_pass(c, 30000);
+    EXPECT_EQ(c->solves, 1);
+    const uint32_t same[3] = {0, 1, 2};
+    cluster_solved(c, c->solve, same, 3);
+    cluster_pass(c, 5000);
+    EXPECT(!p[0].voting && !p[1].voting);
+    EXPECT(p[0].last_view.plan.tree_mib_ns > 111840000); /* as if it had not been */
+    for (int i = 0; i < 3; i++) {
+        while (peer_asked(&p[i], &probe)) { /* too late for an answer */
+        }
+        peer_vote(c, &p[i], VOTE_OPTIMISE);
+    }
+    EXPECT_EQ(measure(c, alike, false), 6); /* the next vote begins with that round */
+    cluster_solved(c, c->solve, same, 3);
+    EXPECT(p[0].last_view.plan.tree_mib_ns < 55930000);
+    EXPECT(!master_poisoned(c->master));
     cluster_free(c);
 }
 
@@ -123,12 +367,12 @@ TEST(group_that_ends_between_probes_releases_the_other_groups)
     for (int i = 0; i < 4; i++) {
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
     }
-    EXPECT(peer_saw(&c->peers[3], "PROBE"));
+    EXPECT(peer_saw(&c->peers[2], "PROBE"));
     for (int i = 0; i < 2; i++) { /* one whole group ends in one step: nobody is left to freeze */
         peer_cut(c, &c->peers[i]);
     }
     cluster_pass(c, 60000);
-    EXPECT_EQ(measure_all(c, 0, 0), 2);
+    EXPECT_EQ(measure_all(c, 0, 0), 2); /* one is of the round that was broken off */
     EXPECT(!c->peers[2].voting && !c->peers[3].voting);
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
@@ -155,9 +399,9 @@ TEST(probe_that_does_not_come_back_is_not_waited_for)
 {
     struct cluster *c = voted(2);
     struct peer *p = c->peers;
-    peer_measured(c, &p[0], &p[0].probe, 5000000);
+    peer_measured(c, &p[0], &p[0].probe[0], 5000000);
     EXPECT(p[0].voting);
-    cluster_pass(c, 6000);
+    cluster_pass(c, 9000);
     EXPECT(!p[0].voting && !p[1].voting); /* two peers: one ring, nothing to search */
     cluster_free(c);
 }
@@ -177,11 +421,17 @@ TEST(optimise_covers_all_groups_in_one_schedule)
         peer_forget(&c->peers[i]);
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
     }
-    for (int i = 0; i < 4; i++) {
-        EXPECT_STR(c->peers[i].log, "PROBE "); /* all four in one round */
-        EXPECT_EQ(c->peers[i].probe.to, c->peers[i ^ 1].id);
+    for (int i = 0; i < 4; i += 2) { /* both pairs in one round; the way back comes when the way there has been measured */
+        struct peer *p = &c->peers[i];
+        EXPECT_STR(p[0].log, "PROBE ");
+        EXPECT_STR(p[1].log, "");
+        struct msg_probe probe;
+        EXPECT(peer_asked(&p[0], &probe) && probe.to == p[1].id);
+        peer_measured(c, p, &probe, 100000000);
+        EXPECT_STR(p[1].log, "PROBE ");
+        EXPECT(p[1].probes == 1 && p[1].probe[0].to == p[0].id);
     }
-    EXPECT_EQ(measure_all(c, 0, 0), 4);
+    EXPECT_EQ(measure_all(c, 0, 0), 2);
     for (int i = 0; i < 4; i++) {
         EXPECT_EQ(c->peers[i].answer.result, ANSWER_OK);
         EXPECT(!c->peers[i].voting);

@@ -59,9 +59,8 @@ static void answer_work(struct cluster *c)
             p->elected.role = 0;
             peer_staged(c, p, STAGED_OK, 0);
         }
-        if (p->open && p->probe.to != 0) {
-            struct msg_probe probe = p->probe;
-            p->probe.to = 0;
+        struct msg_probe probe;
+        while (p->open && peer_asked(p, &probe)) {
             peer_measured(c, p, &probe, 1000000 + probe.to % 7 * 1000);
         }
     }

@@ -33,7 +33,7 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
         size_t offset;
         int least, most;
     } rows[] = {
-        {"hello", 0, 1, 5},     /* kind */
+        {"hello", 0, 1, 6},     /* kind */
         {"hello", 41, 0, 10},   /* share */
         {"hello", 42, 0, 4},    /* net */
         {"hello_ack", 0, 1, 3}, /* verdict */
@@ -64,7 +64,7 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
 
 TEST(a_lane_lies_inside_its_bundle) /* lanes index arrays */
 {
-    for (int kind = LINK_CONTROL; kind <= LINK_SHARE; kind++) {
+    for (int kind = LINK_CONTROL; kind <= LINK_STRIPE; kind++) {
         for (uint32_t lanes = 0; lanes <= 70; lanes++) {
             for (uint32_t lane = 0; lane <= 70; lane++) {
                 struct msg_hello m = {.kind = (uint8_t)kind, .lane = (uint16_t)lane, .lanes = (uint16_t)lanes}, back;
@@ -74,7 +74,7 @@ TEST(a_lane_lies_inside_its_bundle) /* lanes index arrays */
                 put_hello(&w, &m);
                 struct reader r;
                 reader_init(&r, bytes, w.used);
-                EXPECT_EQ(get_hello(&r, &back), lanes <= 64 && (kind != LINK_DATA || lane < lanes));
+                EXPECT_EQ(get_hello(&r, &back), lanes <= 64 && ((kind != LINK_DATA && kind != LINK_STRIPE) || lane < lanes));
             }
         }
     }

@@ -1,5 +1,6 @@
 /* test_plan.c - every algorithm of every kind, whatever world, weights, ring, root and counts.
  * SPDX-License-Identifier: MIT */
+#include "tests/draw_trees.h"
 #include "tests/unit/plan_packed.h"
 #include "tests/unit/plan_values.h"
 
@@ -79,6 +80,38 @@ TEST(tiny_tree_and_halving_give_every_rank_every_contribution_once) /* halving i
         check_counts((struct plan_params){.algorithm = PLAN_TINY, .world = world});
         check_counts((struct plan_params){.algorithm = PLAN_TREE, .world = world, .root = world / 3});
     }
+}
+
+TEST(a_forest_gives_every_rank_every_contribution_once) /* a tree that crosses another, a slice of nothing, a rank that is leaf here and root there */
+{
+    struct rng rng = {9};
+    uint16_t parent[TREE_SET_MOST * MAX_WORLD];
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
+        struct tree_set trees;
+        for (uint32_t most = 1; most <= TREE_SET_MOST; most *= world > 33 ? 32 : 4) {
+            draw_trees(&rng, world, most, &trees, parent);
+            EXPECT(tree_set_valid(&trees));
+            check_counts((struct plan_params){.algorithm = PLAN_FOREST, .world = world, .trees = &trees});
+        }
+    }
+}
+
+TEST(a_forest_gives_each_tree_its_share_in_every_round) /* slices one behind the other would leave all trees but one idle */
+{
+    uint16_t parent[3 * 4] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 3, 2, 2};
+    struct tree_set trees = {.members = 4, .count = 3, .share = {32768, 16384, 16384}, .parent = parent};
+    struct plan_params params = {.algorithm = PLAN_FOREST, .world = 4, .trees = &trees, .count = 1 << 20, .align = 1, .frame_elements = 1 << 12};
+    uint32_t segments = plan_max_segments(&params), rounds = segments / 3;
+    EXPECT_EQ(rounds, (1 << 20) / (1 << 12) / 6);
+    struct world w = world_make(params, NULL, NULL);
+    for (uint32_t i = 0; i < segments; i++) {
+        size_t part = (size_t)(1 << 20) / rounds * trees.share[i % 3] / TREE_SET_WHOLE, got = w.plans[0].segments[i].count;
+        EXPECT(got + 1 >= part && got <= part + 2);
+    }
+    world_free(&w);
+    params.count = SIZE_MAX / 8; /* the number of segments is bounded, whatever the count */
+    params.frame_elements = 1 << 20;
+    EXPECT(plan_max_segments(&params) <= 1024 && plan_max_segments(&params) > 1000);
 }
 
 /* Uneven parts, some of them empty; anywhere, in any order, if `places`. */

@@ -93,7 +93,8 @@ TEST(measurement_of_an_older_membership_is_not_told) /* the master would exclude
     writer_init(&w, raw, sizeof raw);
     put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
     from_master(b, FRAME_PROBE, 0, &w);
-    struct session_event measured = {.kind = SESSION_MEASURED, .peer = peer_id(1), .slot = 4, .number = 1000};
+    const struct msg_measured m = {.round = 4, .to = peer_id(1), .bits_per_second = 1000};
+    struct session_event measured = {.kind = SESSION_MEASURED, .measured = &m};
     step(b, &(struct session_event){.kind = SESSION_LEAVE});
     step(b, &(struct session_event){.kind = SESSION_CONNECT});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
@@ -103,6 +104,18 @@ TEST(measurement_of_an_older_membership_is_not_told) /* the master would exclude
     from_master(b, FRAME_WELCOME, 0, &w);
     step(b, &measured);
     EXPECT(!sent(b, FRAME_MEASURED));
+    const struct msg_measured doubt = {.round = MEASURED_DOUBT, .to = peer_id(1), .bits_per_second = 1000};
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &doubt});
+    EXPECT(!sent(b, FRAME_MEASURED));
+    bench_free(b);
+}
+
+TEST(doubt_of_an_edge_is_told_without_a_question) /* the master would never measure again what has changed */
+{
+    struct bench *b = bench_new();
+    const struct msg_measured doubt = {.round = MEASURED_DOUBT, .to = peer_id(1), .bits_per_second = 1000};
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &doubt});
+    EXPECT(sent(b, FRAME_MEASURED));
     bench_free(b);
 }
 
@@ -114,11 +127,12 @@ TEST(measurement_is_told_once_and_only_of_the_edge_asked_for) /* another edge's 
     writer_init(&w, raw, sizeof raw);
     put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
     from_master(b, FRAME_PROBE, 0, &w);
-    step(b, &(struct session_event){.kind = SESSION_MEASURED, .peer = peer_id(2), .slot = 4, .number = 1000});
+    const struct msg_measured other = {.round = 4, .to = peer_id(2), .bits_per_second = 1000}, asked = {.round = 4, .to = peer_id(1), .bits_per_second = 1000};
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &other});
     EXPECT(!sent(b, FRAME_MEASURED));
-    step(b, &(struct session_event){.kind = SESSION_MEASURED, .peer = peer_id(1), .slot = 4, .number = 1000});
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &asked});
     EXPECT(sent(b, FRAME_MEASURED));
-    step(b, &(struct session_event){.kind = SESSION_MEASURED, .peer = peer_id(1), .slot = 4, .number = 1000});
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &asked});
     EXPECT(!sent(b, FRAME_MEASURED));
     bench_free(b);
 }

@@ -114,6 +114,32 @@ TEST(a_holder_sends_nothing_to_a_member_with_another_call) /* its lanes would no
     bench_free(b);
 }
 
+/* What this member still sends is taken by nobody: an honest holder has all of it. */
+TEST(a_call_that_all_hold_stops_its_lanes_with_its_view) /* one that lies that it holds kept the call for ever, also when it had left */
+{
+    struct bench *b = bench_new();
+    launch_large(b, 3);
+    step(b, &(struct session_event){.kind = SESSION_DONE, .slot = 0});
+    for (uint32_t peer = 1; peer < PEERS; peer++) {
+        unsigned char raw[128];
+        struct writer w;
+        writer_init(&w, raw, sizeof raw);
+        put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(peer), .params = p2p_params_hash(&large, &bench_plan)});
+        from_peer(b, peer, FRAME_HOLD, view_id(1), &w);
+    }
+    EXPECT(!b->returned);
+    EXPECT_EQ(actions(b, ACT_OP_STOP), 0); /* others may still send to this one */
+    decided(b, 2, CAUSE_NONE, NULL, NULL);
+    EXPECT_EQ(actions(b, ACT_OP_STOP), 1);
+    decided(b, 3, CAUSE_NONE, NULL, NULL);
+    EXPECT_EQ(actions(b, ACT_OP_STOP), 0);
+    step(b, &(struct session_event){.kind = SESSION_IDLE, .slot = 0});
+    EXPECT(b->returned);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT, .slot = 0});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    bench_free(b);
+}
+
 TEST(deferred_call_starts_without_the_window_of_the_view_before) /* other members: room would be promised twice */
 {
     struct bench *b = bench_new();

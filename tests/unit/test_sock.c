@@ -1,5 +1,6 @@
 /* test_sock.c - TCP sockets: what dials keeps nobody from listening at its port, and what waits in a socket is bounded.
  * SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -26,6 +27,13 @@ static void pair_open(struct pair *p, uint8_t host)
     EXPECT_EQ(sock_dial(&at, &p->dialled, NULL), PCCL_OK);
     EXPECT_EQ(poll(&(struct pollfd){.fd = p->listener, .events = POLLIN}, 1, 10000), 1);
     EXPECT_EQ(sock_accept(p->listener, &p->accepted, &from, NULL), PCCL_OK);
+}
+
+static void pair_close(struct pair *p)
+{
+    fds_close(p->dialled);
+    fds_close(p->accepted);
+    fds_close(p->listener);
 }
 
 static void expect_listens(uint16_t port)
@@ -66,14 +74,75 @@ TEST(beyond_a_host_little_waits_in_a_socket_to_be_sent) /* a grant stood behind 
     pair_open(&near, 1);
     pair_open(&far, 2);
     const int before = unsent_most(near.dialled);
-    sock_tune_bulk(near.dialled, (struct sock_buffers){SOCK_BUFFER, SOCK_BUFFER});
-    sock_tune_bulk(far.dialled, (struct sock_buffers){SOCK_BUFFER_AUTO, SOCK_BUFFER_AUTO});
+    sock_tune_bulk(near.dialled, &(struct sock_bulk){.buffers = {SOCK_BUFFER, SOCK_BUFFER}});
+    sock_tune_bulk(far.dialled, &(struct sock_bulk){.buffers = {SOCK_BUFFER_AUTO, SOCK_BUFFER_AUTO}});
     EXPECT_EQ(unsent_most(near.dialled), before);
     EXPECT_EQ(unsent_most(far.dialled), SOCK_UNSENT);
-    for (int i = 0; i < 2; i++) {
-        const struct pair *p = i == 0 ? &near : &far;
-        fds_close(p->dialled);
-        fds_close(p->accepted);
-        fds_close(p->listener);
+    pair_close(&near);
+    pair_close(&far);
+}
+
+static int buffer_of(int fd, int option)
+{
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    EXPECT_EQ(getsockopt(fd, SOL_SOCKET, option, &bytes, &size), 0);
+    return bytes;
+}
+
+/* A size that is set ends the kernel's tuning: 4 MiB ended at 400 Mb/s where the kernel alone went to 900. */
+TEST(beyond_a_host_a_buffer_is_set_only_where_it_becomes_larger_than_the_kernel_makes_it)
+{
+    const int asked = 65536;
+    struct pair p[4];
+    for (int i = 0; i < 4; i++) {
+        pair_open(&p[i], i == 3 ? 1 : 2);
     }
+    const int before = buffer_of(p[0].dialled, SO_SNDBUF), inbound = buffer_of(p[0].dialled, SO_RCVBUF);
+    struct sock_bulk bulk = {.buffers = {asked, asked}, .tuned = {2 * asked, 2 * asked}, .most = {asked, asked}};
+    sock_tune_bulk(p[0].dialled, &bulk); /* the kernel goes as far by itself */
+    EXPECT_EQ(buffer_of(p[0].dialled, SO_SNDBUF), before);
+    EXPECT_EQ(buffer_of(p[0].dialled, SO_RCVBUF), inbound);
+    bulk.tuned = (struct sock_buffers){asked, asked}; /* it does not */
+    sock_tune_bulk(p[1].dialled, &bulk);
+    EXPECT_EQ(buffer_of(p[1].dialled, SO_SNDBUF), 2 * asked);
+    EXPECT_EQ(buffer_of(p[1].dialled, SO_RCVBUF), 2 * asked);
+    bulk.most = (struct sock_buffers){asked / 2, asked / 2}; /* it would give less than it takes by itself */
+    sock_tune_bulk(p[2].dialled, &bulk);
+    EXPECT_EQ(buffer_of(p[2].dialled, SO_SNDBUF), before);
+    bulk.tuned = bulk.most = (struct sock_buffers){1 << 30, 1 << 30}; /* within a host nothing has to be tuned */
+    sock_tune_bulk(p[3].dialled, &bulk);
+    EXPECT_EQ(buffer_of(p[3].dialled, SO_SNDBUF), 2 * asked);
+    for (int i = 0; i < 4; i++) {
+        pair_close(&p[i]);
+    }
+}
+
+/* With one lost packet in a thousand the congestion control is worth a factor of a hundred; on loopback BBR halves the rate. */
+TEST(congestion_control_is_as_named_beyond_a_host_and_left_within_it)
+{
+    char name[SOCK_CONGESTION_NAME], within[SOCK_CONGESTION_NAME];
+    struct pair near, far;
+    pair_open(&near, 1);
+    pair_open(&far, 2);
+    struct sock_bulk bulk = {.buffers = {SOCK_BUFFER_AUTO, SOCK_BUFFER_AUTO}, .congestion = "reno"}; /* every kernel has it */
+    EXPECT_EQ(sock_congestion_refused("reno"), 0);
+    sock_congestion(near.dialled, within);
+    sock_tune_bulk(near.dialled, &bulk);
+    sock_tune_bulk(far.dialled, &bulk);
+    sock_congestion(near.dialled, name);
+    EXPECT_STR(name, within);
+    sock_congestion(far.dialled, name);
+    EXPECT_STR(name, "reno");
+    EXPECT_EQ(sock_congestion_refused("no-such-one"), ENOENT);
+    pair_close(&near);
+    pair_close(&far);
+}
+
+TEST(limits_of_the_kernel_are_read) /* unknown ones would have every size set */
+{
+    struct sock_bulk bulk = {.tuned = {0, 0}};
+    sock_read_limits(&bulk);
+    EXPECT(bulk.tuned.send > 0 && bulk.tuned.receive > 0);
+    EXPECT(bulk.most.send >= 0 && bulk.most.receive >= 0); /* in a network name space of its own there are none */
 }

@@ -107,12 +107,12 @@ TEST(exact_avoids_a_bad_pair_whenever_a_ring_can) /* an unreachable pair must no
 {
     for (size_t n = 4; n <= TOUR_EXACT_MAX; n++) {
         for (size_t bad = 1; bad < n; bad++) {
-            uint64_t cost[SMALL * SMALL];
+            uint64_t cost[TOUR_EXACT_MAX * TOUR_EXACT_MAX];
             for (size_t i = 0; i < n * n; i++) {
                 cost[i] = 10;
             }
             cost[0 * n + bad] = cost[bad * n + 0] = TOUR_FORBIDDEN;
-            uint16_t order[SMALL];
+            uint16_t order[TOUR_EXACT_MAX];
             struct tour_score s;
             EXPECT(tour_exact_solve(cost, n, order, &s));
             EXPECT(is_ring(order, n) && tour_score_possible(s));
@@ -138,13 +138,13 @@ TEST(exact_takes_a_faster_slowest_edge_over_a_smaller_sum) /* the objective is n
     EXPECT(s.sum > 4);
 }
 
-TEST(exact_refuses_other_sizes) /* a table for 9 must not be overrun */
+TEST(exact_refuses_other_sizes) /* a table for 12 must not be overrun */
 {
-    uint64_t cost[100] = {0};
-    uint16_t order[10];
+    uint64_t cost[169] = {0};
+    uint16_t order[13];
     struct tour_score s;
     EXPECT(!tour_exact_solve(cost, 0, order, &s));
-    EXPECT(!tour_exact_solve(cost, 10, order, &s));
+    EXPECT(!tour_exact_solve(cost, 13, order, &s));
 }
 
 static void start_in_order(size_t n, uint16_t *start)
@@ -175,6 +175,27 @@ TEST(local_finds_the_exact_ring_of_nine) /* stated bound: slowest edge equal alw
         equal += got.max == want.max && got.sum == want.sum;
     }
     EXPECT(equal * 100 >= rounds * 95);
+}
+
+TEST(exact_rings_of_twelve_are_never_beaten) /* by a search that shares no line with it */
+{
+    struct rng r = {.state = 12};
+    for (unsigned round = 0; round < 60; round++) {
+        uint64_t cost[TOUR_EXACT_MAX * TOUR_EXACT_MAX];
+        uint16_t start[TOUR_EXACT_MAX], order[TOUR_EXACT_MAX], storage[TOUR_LOCAL_ROOM(TOUR_EXACT_MAX)];
+        struct tour_score exact, local;
+        struct tour_local t;
+        uint64_t max, sum;
+        draw_costs(&r, TOUR_EXACT_MAX, round % 2 == 0 ? 1000000 : 20, round % 4 < 2 ? 0 : 4, cost);
+        EXPECT(tour_exact_solve(cost, TOUR_EXACT_MAX, order, &exact));
+        score_plainly(cost, TOUR_EXACT_MAX, order, &max, &sum);
+        EXPECT(is_ring(order, TOUR_EXACT_MAX) && exact.max == max && exact.sum == sum);
+        start_in_order(TOUR_EXACT_MAX, start);
+        EXPECT(tour_local_init(&t, cost, TOUR_EXACT_MAX, start, 2, 20000, round, storage));
+        EXPECT(tour_local_step(&t, UINT64_MAX));
+        local = tour_local_best(&t, order);
+        EXPECT(!tour_score_less(local, exact));
+    }
 }
 
 TEST(local_is_never_worse_than_its_start) /* also with no budget, ties everywhere or nothing allowed */

@@ -157,6 +157,24 @@ TEST(a_message_that_cannot_be_launched_ends_its_operation_and_the_membership) /*
     bench_free(b);
 }
 
+TEST(nothing_is_said_behind_a_message_that_could_not_be_launched) /* the origin of a read took the answer of the next one for it */
+{
+    struct bench *b = bench_new();
+    struct window_op get, next;
+    char byte = 0;
+    call(b, &get, (struct window_call){.kind = WINDOW_GET, .rank = OTHER, .bytes = 1, .target = &byte, .limit = CLOCK_NEVER});
+    call(b, &next, (struct window_call){.kind = WINDOW_GET, .rank = OTHER, .bytes = 1, .target = &byte, .limit = CLOCK_NEVER});
+    EXPECT(window_first(&b->set.todo) == WINDOW_ACT_SAY);
+    EXPECT(list_pop(&b->set.todo.says) == &get.message[0].says && list_pop(&b->set.todo.says) == &get.message[1].says);
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_UNSENT, .message = &get.message[0]});
+    EXPECT(window_first(&b->set.todo) == WINDOW_ACT_SETTLE);
+    EXPECT(list_pop(&b->set.todo.settled) == &get.told);
+    EXPECT(window_first(&b->set.todo) == WINDOW_ACT_LEAVE);
+    b->set.todo.leaves = false;
+    EXPECT(window_first(&b->set.todo) == WINDOW_ACT_SAY);
+    bench_free(b);
+}
+
 enum failing { HEARD, ASKED, ANSWERED };
 
 static bool leaves_by(enum failing which, enum session_result result, uint8_t cause)

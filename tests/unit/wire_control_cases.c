@@ -240,7 +240,8 @@ struct whole_view {
     struct msg_view m;
     uint64_t removed[WIRE_CASE_ITEMS];
     struct member_info added[WIRE_CASE_ITEMS];
-    uint32_t ring[WIRE_CASE_ITEMS], weights[WIRE_CASE_ITEMS];
+    uint32_t ring[WIRE_CASE_ITEMS], weights[WIRE_CASE_ITEMS], shares[BOUNDS_TREES];
+    uint16_t parents[BOUNDS_TREES][WIRE_CASE_ITEMS];
     struct missing_edge edges[WIRE_CASE_ITEMS];
     struct op_decision decisions[WIRE_CASE_ITEMS];
 };
@@ -256,6 +257,12 @@ static void view_fill_lists(struct whole_view *v, struct rng *rng)
     }
     for (uint32_t i = 0; i < v->m.weights; i++) {
         v->weights[i] = (uint32_t)rng_next(rng);
+    }
+    for (uint32_t i = 0; i < v->m.trees; i++) {
+        v->shares[i] = (uint32_t)rng_next(rng);
+        for (uint32_t k = 0; k < v->m.members; k++) {
+            v->parents[i][k] = (uint16_t)rng_next(rng);
+        }
     }
     for (uint32_t i = 0; i < v->m.edges; i++) {
         v->edges[i] = (struct missing_edge){rng_next(rng), rng_next(rng), rng_next(rng)};
@@ -287,12 +294,16 @@ static void view_fill(void *at, struct rng *rng)
     v->m.plan.algorithm = (uint8_t)rng_below(rng, 3);
     v->m.plan.verify = (uint8_t)rng_below(rng, 2);
     fill_costs(rng, &v->m.plan.costs);
+    v->m.plan.link_ps = (uint32_t)rng_next(rng);
     v->m.plan.crowd = (uint16_t)rng_next(rng);
     v->m.plan.stall_ms = fill_stall(rng);
+    v->m.plan.tree_mib_ns = (uint32_t)rng_next(rng);
+    v->m.plan.tree_delay_us = (uint32_t)rng_next(rng);
     v->m.removed = wire_rnd_items(rng);
     v->m.added = wire_rnd_items(rng);
     v->m.members = wire_rnd_items(rng);
     v->m.weights = rng_below(rng, 2) ? v->m.members : 0;
+    v->m.trees = wire_rnd_items(rng);
     v->m.edges = wire_rnd_items(rng);
     v->m.decisions = wire_rnd_items(rng);
     view_fill_lists(v, rng);
@@ -311,6 +322,9 @@ static void view_put(struct writer *w, const void *at)
     }
     for (uint32_t i = 0; i < v->m.weights; i++) {
         put_u32(w, v->weights[i]);
+    }
+    for (uint32_t i = 0; i < v->m.trees; i++) {
+        put_view_tree(w, v->shares[i], v->parents[i], v->m.members);
     }
     for (uint32_t i = 0; i < v->m.edges; i++) {
         put_missing_edge(w, &v->edges[i]);
@@ -334,6 +348,9 @@ static bool view_get(struct reader *r, void *at)
     }
     for (uint32_t i = 0; good && i < v->m.weights; i++) {
         v->weights[i] = get_u32(r);
+    }
+    for (uint32_t i = 0; good && i < v->m.trees; i++) {
+        good = get_view_tree(r, &v->shares[i], v->parents[i], v->m.members);
     }
     for (uint32_t i = 0; good && i < v->m.edges; i++) {
         good = get_missing_edge(r, &v->edges[i]);
@@ -503,6 +520,8 @@ static void measured_fill(void *at, struct rng *rng)
     m->round = (uint32_t)rng_next(rng);
     m->to = rng_next(rng);
     m->bits_per_second = rng_next(rng);
+    m->rtt_us = (uint32_t)rng_next(rng);
+    m->loss_ppm = (uint32_t)rng_next(rng);
 }
 WIRE_PLAIN(measured)
 

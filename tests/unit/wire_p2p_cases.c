@@ -71,7 +71,7 @@ static void fill_fabric(struct rng *rng, struct fabric_end *end)
 static void hello_fill(void *at, struct rng *rng)
 {
     struct msg_hello *m = at;
-    m->kind = (uint8_t)(1 + rng_below(rng, 4));
+    m->kind = (uint8_t)(1 + rng_below(rng, LINK_STRIPE));
     m->lanes = (uint16_t)(1 + rng_below(rng, BOUNDS_LANES));
     m->lane = (uint16_t)rng_below(rng, m->lanes);
     m->group = (uint32_t)rng_next(rng);
@@ -81,6 +81,8 @@ static void hello_fill(void *at, struct rng *rng)
     m->number = rng_next(rng);
     m->share = (uint8_t)rng_below(rng, SHARE_BROKE + 1);
     m->net = (uint8_t)rng_below(rng, NET_OTHER + 1);
+    m->token = rng_next(rng);
+    m->socket = (uint32_t)rng_next(rng);
     fill_fabric(rng, &m->fabric);
 }
 WIRE_PLAIN(hello)

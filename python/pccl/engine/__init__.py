@@ -4,12 +4,13 @@
 The APIs give these the names and conventions of other libraries.  Logic that belongs here or in C is not repeated in them.
 """
 # SPDX-License-Identifier: MIT
-from pccl.engine.facts import Member, Transport, Wait
+from pccl.engine.facts import Connection, Edge, Member, TcpConnection, Topology, Transport, Wait
 from pccl.engine.operation import Operation
 from pccl.engine.process import at_once, awaited
 from pccl.engine.window import Window, WindowPart
 from pccl.engine.world import ANY_RANK, NO_COLOR, World, group
 
 __all__ = [
-    "ANY_RANK", "NO_COLOR", "Member", "Operation", "Transport", "Wait", "Window", "WindowPart", "World", "at_once", "awaited", "group",
+    "ANY_RANK", "NO_COLOR", "Connection", "Edge", "Member", "Operation", "TcpConnection", "Topology", "Transport", "Wait", "Window",
+    "WindowPart", "World", "at_once", "awaited", "group",
 ]

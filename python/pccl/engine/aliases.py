@@ -13,7 +13,7 @@ from typing import Callable, MutableMapping, Optional
 
 _log = logging.getLogger("pccl")
 
-_ALGORITHMS = {"tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise"}
+_ALGORITHMS = {"tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise", "forest"}
 _NETS = {"socket": "Socket", "ofi": "OFI"}
 
 #: What these ask for is so, or nothing that can be chosen here.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
-from pccl._native import ffi
+from pccl._native import ffi, lib
 from pccl.engine.address import format_address
 from pccl.types import TransportKind
 
@@ -59,6 +59,74 @@ class Transport(NamedTuple):
         """Of a pcclTransport_t."""
         lane = None if info.lane == _NONE else info.lane
         return cls(info.peer, lane, TransportKind(info.kind), _text(info.provider), _text(info.reason))
+
+
+class Connection(NamedTuple):
+    """Counters of a connection, and whether the limit of staging memory, not its link, holds the peer back."""
+
+    peer: int            #: id
+    lane: Optional[int]  #: from 0 on; None: the control link, which has no window
+    sent: int            #: bytes, payload and headers, since the connection was made
+    received: int        #: the same
+    window: int          #: bytes of contributions that the peer is to have under way, by the rate and delay of its link
+    granted: int         #: bytes of them for which there was room in the last operation that PCCL_STAGING_BYTES cut short
+    bounded: int         #: operations cut short to less than 3/4 of the window; 0: `granted` is `window`
+
+    @classmethod
+    def of(cls, info: Any) -> "Connection":
+        """Of a pcclConnectionStats_t."""
+        lane = None if info.lane == _NONE else info.lane
+        return cls(info.peer, lane, info.tx_bytes, info.rx_bytes, info.window_bytes, info.granted_bytes, info.bounded_operations)
+
+
+class TcpConnection(NamedTuple):
+    """A data connection over TCP, as the kernel sees it."""
+
+    peer: int            #: id
+    lane: int            #: from 0 on
+    sockets: int         #: that carry it
+    congestion: str      #: congestion control of the first socket; "": not known
+    rate: int            #: bytes per second that were delivered last, by all sockets together
+    retransmitted: int   #: bytes, since its sockets were made
+    rtt: float           #: seconds of a round trip, smoothed; 0: not known
+    least_rtt: float     #: seconds, the least of the last minutes; 0: not known
+
+    @classmethod
+    def of(cls, info: Any) -> "TcpConnection":
+        """Of a pcclTcpConnection_t."""
+        return cls(info.peer, info.lane, info.sockets, _text(info.congestion), info.rate, info.retransmitted_bytes, info.rtt_us / 1e6,
+                   info.least_rtt_us / 1e6)
+
+
+class Edge(NamedTuple):
+    """The way from one member of a group to another, as a probe has measured it."""
+
+    rate: int            #: bits per second; 0: no connection is possible in this direction
+    rtt: float           #: seconds, the least round trip; 0: not known
+    loss: float          #: the part of the bytes that was sent again
+    age: int             #: seconds since it was measured
+
+
+class Topology(NamedTuple):
+    """The links of a group, as its master knows them; ranks are those of the newest view."""
+
+    ids: list[int]       #: of the members, by rank
+    ring: list[int]      #: the rank at each place of the ring
+    edges: dict[tuple[int, int], Edge]  #: by the ranks of both ends; those that were measured
+    ring_rate: int       #: bits per second of the slowest edge of the ring; 0: one of its edges is not measured, or cannot connect
+    ring_edge: Optional[tuple[int, int]]  #: the ranks of that edge; None: not known
+
+    @classmethod
+    def of(cls, told: Any, ids: Any, ring: Any, edges: Any) -> "Topology":
+        """Of a pcclTopology_t with room for all, and of its arrays."""
+        known = {}
+        for sender in range(told.count if told.measured > 0 else 0):
+            for receiver in range(told.count):
+                edge = edges[sender * told.capacity + receiver]
+                if edge.source == lib.pcclEdgeProbed:
+                    known[sender, receiver] = Edge(edge.rate, edge.rtt_us / 1e6, edge.loss_ppm / 1e6, edge.age_s)
+        slowest = (told.ring_from, told.ring_to) if told.ring_from != lib.PCCL_NO_RANK else None
+        return cls(list(ids[0:told.count]), list(ring[0:told.count]), known, told.ring_rate, slowest)
 
 
 def _text(text: Any) -> str:

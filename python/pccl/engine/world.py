@@ -17,7 +17,7 @@ from pccl._native import ffi, lib
 from pccl.arguments import array, call, length_of_time, member, mistake, text, whole
 from pccl.buffers import as_buffer
 from pccl.engine.address import parse_address
-from pccl.engine.facts import Member, Transport, Wait
+from pccl.engine.facts import Connection, Member, TcpConnection, Topology, Transport, Wait
 from pccl.engine.factor import factor_of
 from pccl.engine.operation import Operation
 from pccl.engine.parts import alike, at_root, own_part, parts_of, pointer_of
@@ -236,6 +236,27 @@ class World(Bound):
     def transports(self) -> list[Transport]:
         """``pcclGetTransports``: what carries each connection to another peer, and why no faster kind does."""
         return self._listed("transports", lib.pcclGetTransports, "pcclTransport_t", Transport.of)
+
+    def connections(self) -> list[Connection]:
+        """``pcclGetConnectionStats``: bytes over each connection to another peer, and the window that the peer has."""
+        return self._listed("connections", lib.pcclGetConnectionStats, "pcclConnectionStats_t", Connection.of)
+
+    def tcp_connections(self) -> list[TcpConnection]:
+        """``pcclGetTcpConnections``: sockets, congestion control, rate and round trip of each data connection over TCP."""
+        return self._listed("tcp_connections", lib.pcclGetTcpConnections, "pcclTcpConnection_t", TcpConnection.of)
+
+    def topology(self, timeout: float = 10.0) -> Topology:
+        """``pcclGetTopology``: what was measured of the links of the group, and its ring; within ``timeout`` seconds."""
+        end = time.monotonic() + timeout
+        count, measured = 16, 1
+        while True:
+            ids, ring = ffi.new("uint64_t[]", count), ffi.new("uint32_t[]", count)
+            edges = ffi.new("pcclEdge_t[]", count * count) if measured > 0 else ffi.NULL
+            told = ffi.new("pcclTopology_t *", {"size": ffi.sizeof("pcclTopology_t"), "capacity": count, "ids": ids, "ring": ring, "edges": edges})
+            check(lib.pcclGetTopology(self._own("topology"), told, milliseconds(max(end - time.monotonic(), 0.001))), "topology")
+            if told.count <= count and (told.measured == 0 or edges != ffi.NULL):
+                return Topology.of(told, ids, ring, edges)
+            count, measured = told.count, told.measured
 
     def _listed(self, name: str, function: Any, kind: str, make: Callable[[Any], _T]) -> list[_T]:
         """All of what a function that fills a list of a given capacity has to tell, in a form that needs its memory no more."""

@@ -372,7 +372,12 @@ def test_lists_are_read_while_their_memory_is_there(master: Master, monkeypatch:
     def member(world: World) -> None:
         world.barrier().wait()
         assert [(one.rank, one.key, one.is_self, one.lost) for one in world.members()] == [(r, r, r == world.rank, False) for r in range(3)]
-        assert {one.peer for one in world.transports()} == {one.id for one in world.members() if not one.is_self}
+        others = {one.id for one in world.members() if not one.is_self}
+        assert {one.peer for one in world.transports()} == others
+        for lane in (None, 0):  # windows of peers within a host are 8 frames of 128 KiB, and nothing cuts them short
+            links = [one for one in world.connections() if one.lane == lane]
+            assert {one.peer for one in links} >= (others if lane is None else set())
+            assert {(one.window, one.granted, one.bounded) for one in links} <= {(0, 0, 0) if lane is None else (2**20, 2**20, 0)}
         late = world.receive(np.zeros(1), (world.rank + 1) % 3)
         assert {wait.peer for wait in world.waits()} <= {one.id for one in world.members()} | {0}
         assert world.missing_ranks() == []
@@ -381,4 +386,25 @@ def test_lists_are_read_while_their_memory_is_there(master: Master, monkeypatch:
         world.barrier().wait()
 
     monkeypatch.setattr("pccl.engine.world.ffi", Overwriting(world_module.ffi))
+    in_world(master.address, 3, member)
+
+
+def test_topology_has_the_edges_that_were_measured_and_no_others(master: Master) -> None:
+    """Ranks of another order, or an edge that nobody has measured with rate 0: a program avoids a link that is fine."""
+
+    def member(world: World) -> None:
+        world.barrier().wait()
+        before = world.topology()
+        assert before.ids == [one.id for one in world.members()]
+        assert before.edges == {} and before.ring_rate == 0 and before.ring_edge is None
+        world.barrier().wait()
+        world.optimize()
+        after = world.topology(timeout=20)
+        assert sorted(after.edges) == [(a, b) for a in range(3) for b in range(3) if a != b]
+        assert [after.ring.index(one.rank) for one in world.members()] == [one.ring_position for one in world.members()]
+        ring = [(after.ring[i], after.ring[(i + 1) % 3]) for i in range(3)]
+        assert after.ring_rate == min(after.edges[ends].rate for ends in ring) > 0
+        assert after.ring_edge in ring and after.edges[after.ring_edge].rate == after.ring_rate
+        world.barrier().wait()
+
     in_world(master.address, 3, member)

@@ -119,14 +119,14 @@ def test_who_is_left_alone_repeats_the_step_when_somebody_has_come(master: Maste
 
 
 def test_an_excluded_peer_comes_back_by_itself() -> None:
-    with Master(0, "--dead-ms", "1000") as master:
+    with Master(0, "--dead-ms", "3000") as master:  # shorter than that are the others' pauses, too, where much else runs
         with Program(RUNNER, master.address, 0) as first, Program(RUNNER, master.address, 1) as second:
             first.until("done 0 ")
             second.until("done 0 ")
             with Program(RUNNER, master.address, 2) as third:
-                third.until("done")
-                third.signal(signal.SIGSTOP)
+                until_by(third, "111")
                 until_by(first, "111")
+                third.signal(signal.SIGSTOP)
                 until_by(first, "11")
                 third.signal(signal.SIGCONT)
                 until_by(first, "111")

@@ -1,0 +1,53 @@
+/* flow_window.c - see flow_window.h.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/flow_window.h"
+
+#include <string.h>
+
+enum {
+    FLOW_MOST = 1 << 14,     /* frames, 2 GiB: no window is larger */
+    FLOW_SHORT_NS = 2000000, /* within a site FLOW_BASE is enough at any rate that a lane reaches */
+};
+
+void flow_window_init(struct flow_window *w, uint32_t frames)
+{
+    *w = (struct flow_window){.frames = frames};
+}
+
+/* Forgets what came more than a round trip ago. */
+static void move_on(struct flow_window *w, int64_t part)
+{
+    int64_t passed = part - w->part;
+    if (passed < 0 || passed >= FLOW_PARTS) { /* the round trip has changed, or nothing has come for long */
+        memset(w->arrived, 0, sizeof w->arrived);
+    }
+    for (int64_t p = w->part + 1; passed < FLOW_PARTS && p <= part; p++) {
+        w->arrived[p % FLOW_PARTS] = 0;
+    }
+    w->part = part;
+}
+
+bool flow_window_cut(uint32_t frames, uint32_t granted)
+{
+    return granted < frames - frames / 4;
+}
+
+bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns)
+{
+    if (rtt_ns < FLOW_SHORT_NS) {
+        return false;
+    }
+    uint32_t sum = 0;
+    move_on(w, now_ns / (rtt_ns / FLOW_PARTS));
+    w->arrived[w->part % FLOW_PARTS]++;
+    for (uint32_t i = 0; i < FLOW_PARTS; i++) {
+        sum += w->arrived[i];
+    }
+    bool due = w->grown_at == 0 || now_ns - w->grown_at >= rtt_ns; /* grants bear fruit after a round trip */
+    if (!due || flow_window_cut(w->frames, sum) || w->frames >= FLOW_MOST) {
+        return false;
+    }
+    w->frames *= 2;
+    w->grown_at = now_ns;
+    return true;
+}

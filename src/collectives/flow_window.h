@@ -1,0 +1,32 @@
+/* flow_window.h - how many frames of one sender, or leaves of a shared state, may be under way to this process.
+ *
+ * A window of one round trip's worth of frames keeps a link full.  Twice as much lets it find out that more would fit, and lets an operation
+ * begin while the last one ends.  The frames that arrive within a round trip are counted.  Where grants limit the sender, all of its window
+ * arrives, and the window doubles.  Where the link does, the window settles between 4/3 and 8/3 of what the link carries.
+ * Invariant: frames is never less than at first; it only grows, so that a pause of the program costs nothing.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_COLLECTIVES_FLOW_WINDOW_H
+#define PCCL_COLLECTIVES_FLOW_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    FLOW_BASE = 8,  /* frames: enough within a site, and what each sender gets at first */
+    FLOW_PARTS = 4, /* of a round trip */
+};
+
+struct flow_window {
+    uint32_t frames;              /* the window */
+    uint32_t arrived[FLOW_PARTS]; /* in the last parts of a round trip, by their number */
+    int64_t part;                 /* number of the current part, since the clock began */
+    int64_t grown_at;
+};
+
+void flow_window_init(struct flow_window *w, uint32_t frames);
+/* One more frame has arrived, over a link with that round trip.  True: the window has grown. */
+bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns);
+/* Whether so many frames, all that its sender was granted, are too few to show whether the link carries more. */
+bool flow_window_cut(uint32_t frames, uint32_t granted);
+
+#endif

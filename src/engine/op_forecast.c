@@ -1,0 +1,83 @@
+/* op_forecast.c - operations that miss their predictions: the log names the edge behind it, and the master has it measured again.
+ *
+ * Invariant: nothing is looked at before this member has measured an edge.
+ * SPDX-License-Identifier: MIT */
+#include "core/clock.h"
+#include "core/id.h"
+#include "core/plan_kind.h"
+#include "engine/link.h"
+
+/* What the connections with one peer deliver, and the worst edge so far. */
+struct edges {
+    struct comm *c;
+    const struct comm_op *op;
+    struct forecast_edge edge, worst;
+    bool filled;             /* one of the connections always had something to send: its rate is the edge's */
+};
+
+void op_forecast_measured(struct link *l, uint64_t bps)
+{
+    l->measured_bps = bps;
+    l->comm->forecast.measured |= bps > 0;
+}
+
+void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_op *run)
+{
+    bool predicted = c->forecast.measured && op->given.space != SPACE_WINDOW && run->params.kind < PLAN_SEND;
+    op->forecast.predicted_ns = predicted ? (int64_t)session_plan(c->machine.session, &run->params).ns : 0;
+    op_forecast_ready(op);
+}
+
+void op_forecast_ready(struct comm_op *op)
+{
+    if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
+        op->forecast.ready_at = clock_now_ns();
+    }
+}
+
+static void end_edge(struct edges *e)
+{
+    const struct link *l = e->filled ? link_find(e->c, e->edge.peer) : NULL;
+    if (l != NULL && l->measured_bps > 0) {
+        e->edge.measured_bps = l->measured_bps;
+        forecast_edge(&e->c->forecast.calls, &e->worst, &e->edge);
+    }
+    e->filled = false;
+}
+
+static void add_connection(void *user, const struct comm_traffic *one)
+{
+    struct edges *e = user;
+    struct transport_tcp tcp;
+    if (one->transport == NULL || one->by != TRANSPORT_TCP || plan_made_partner(e->op->plan.made, one->peer) == PLAN_NOBODY) {
+        return;
+    }
+    if (one->peer != e->edge.peer) {
+        end_edge(e);
+        e->edge = (struct forecast_edge){.peer = one->peer};
+    }
+    transport_tcp_look(one->transport, &tcp);
+    e->edge.bps += 8 * tcp.rate;
+    e->filled |= tcp.filled;
+}
+
+void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_after *after)
+{
+    if (op->forecast.predicted_ns == 0) {
+        return;
+    }
+    int64_t took = clock_now_ns() - op->forecast.ready_at;
+    if (!forecast_missed(&c->forecast.calls, op->run.view, op->forecast.predicted_ns, took)) {
+        return;
+    }
+    struct edges e = {.c = c, .op = op};
+    comm_traffic(c, add_connection, &e);
+    end_edge(&e);
+    if (e.worst.peer != 0) {
+        struct msg_measured doubt = {.round = MEASURED_DOUBT, .to = e.worst.peer, .bits_per_second = e.worst.bps};
+        comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &doubt}, after);
+        comm_say(after, LOG_INFO, "%s took %.2f s, and %.2f s was predicted: peer " ID_FORMAT " is sent %.1f Mb/s, and %.1f Mb/s was measured",
+                 plan_kind_name(op->given.kind), (double)took / 1e9, (double)op->forecast.predicted_ns / 1e9, ID_PARTS(e.worst.peer),
+                 (double)e.worst.bps / 1e6, (double)e.worst.measured_bps / 1e6);
+    }
+}

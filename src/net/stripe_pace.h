@@ -1,0 +1,32 @@
+/* stripe_pace.h - how fast a socket may send at most, so that it does not flood its path.
+ *
+ * BBR begins at 2.9 times the rate that it has seen, and goes on like that until three round trips in a row had always something to send.
+ * An operation that waits for its partners has not, so each of its bursts overflows the queue of the path, and what is lost holds up all
+ * that follows.  Once a rate has stopped growing and bytes are lost, the socket is bound to what its path has been seen to carry.
+ * Pure: what the kernel counts comes in, a rate comes out.
+ * Invariant: loss that the bound does not end is not the socket's own, and bounds it no longer.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_NET_STRIPE_PACE_H
+#define PCCL_NET_STRIPE_PACE_H
+
+#include <stdint.h>
+
+/* Of one socket, since it was made; the look before was a round trip ago or more. */
+struct stripe_look {
+    uint64_t acked, retransmitted; /* bytes */
+    uint64_t estimate; /* bytes per second that its congestion control takes the path to carry; 0: it has no such idea */
+};
+
+struct stripe_pace {
+    struct stripe_look last;
+    uint64_t rate;    /* bytes per second; 0: not bound */
+    uint32_t calm;    /* looks in a row without a flood since it was bound */
+    uint32_t wait;    /* calm looks before it may try whether the path carries more */
+    uint32_t lossy;   /* looks in a row at which much was lost although it was bound */
+    uint32_t free;    /* looks for which it stays unbound */
+};
+
+/* Returns the new rate. */
+uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look);
+
+#endif

@@ -1,0 +1,68 @@
+/* probe_meter.c - see probe_meter.h.
+ * SPDX-License-Identifier: MIT */
+#include "topology/probe_meter.h"
+
+#include "topology/rates.h"
+
+enum {
+    METER_PERIOD_NS = 20000000, /* at least, so that single acknowledgements do not count */
+    METER_TRIPS = 4,            /* round trips that a measurement takes at least */
+    METER_FLAT = 3,
+};
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void probe_meter_init(struct probe_meter *m, int64_t now_ns, int64_t measure_ns)
+{
+    *m = (struct probe_meter){.measure_ns = measure_ns, .begun = now_ns, .period_at = now_ns};
+}
+
+/* The rate of a period is known: it grows, or has stopped growing. */
+static void end_period(struct probe_meter *m, int64_t now_ns)
+{
+    uint64_t bps = rate_of(m->delivered - m->period_bytes, now_ns - m->period_at);
+    bool grows = bps / 11 > m->best_bps / 10; /* by a tenth */
+    m->flat = grows ? 0 : m->flat + (bps > 0); /* a pause says nothing: some paths deliver in bursts */
+    m->best_bps = bps > m->best_bps ? bps : m->best_bps;
+    m->period_at = now_ns;
+    m->period_bytes = m->delivered;
+    if (m->settled_at == 0 && m->flat >= METER_FLAT) {
+        m->settled_at = now_ns;
+        m->settled_bytes = m->delivered;
+    }
+}
+
+bool probe_meter_late(const struct probe_meter *m, int64_t now_ns)
+{
+    return now_ns - m->begun >= PROBE_METER_LIMIT * m->measure_ns;
+}
+
+bool probe_meter_look(struct probe_meter *m, int64_t now_ns, uint64_t delivered, int64_t rtt_ns, uint64_t estimate_bps)
+{
+    m->delivered = delivered;
+    m->estimate_bps = estimate_bps;
+    if (now_ns - m->period_at >= most(rtt_ns, METER_PERIOD_NS)) {
+        end_period(m, now_ns);
+    }
+    bool measured = m->settled_at != 0 && now_ns - m->settled_at >= most(m->measure_ns, METER_TRIPS * rtt_ns);
+    return measured || probe_meter_late(m, now_ns);
+}
+
+void probe_meter_share(struct probe_meter *m, int64_t now_ns)
+{
+    m->shared = true;
+    m->settled_at = now_ns;
+    m->settled_bytes = m->delivered;
+}
+
+uint64_t probe_meter_bps(const struct probe_meter *m, int64_t now_ns)
+{
+    bool measured = m->settled_at != 0 && (m->shared || now_ns - m->settled_at >= METER_PERIOD_NS);
+    uint64_t settled = measured ? rate_of(m->delivered - m->settled_bytes, now_ns - m->settled_at) : m->best_bps;
+    /* After a burst that overran a queue a stream is slow for a while; its congestion control still knows what went through before. */
+    uint64_t estimate = m->estimate_bps < m->best_bps ? m->estimate_bps : m->best_bps;
+    return settled > estimate || m->shared ? settled : estimate;
+}

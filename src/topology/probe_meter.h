@@ -1,0 +1,36 @@
+/* probe_meter.h - what a link carries, from what is delivered of a stream that begins.
+ *
+ * A stream begins slowly: at 100 ms it takes a second to fill 1 Gb/s.  Its rate counts once it has stopped growing for three periods of a round
+ * trip each; it is measured from there on.
+ * Invariant: it ends, at the latest after PROBE_METER_LIMIT times the time that is to be measured.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TOPOLOGY_PROBE_METER_H
+#define PCCL_TOPOLOGY_PROBE_METER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PROBE_METER_LIMIT = 15 };
+
+struct probe_meter {
+    int64_t measure_ns;          /* at least, once the rate has settled */
+    int64_t begun, period_at, settled_at; /* settled_at 0: it still grows */
+    uint64_t period_bytes, settled_bytes, delivered; /* when these began; by now */
+    uint64_t best_bps;           /* of any period */
+    uint64_t estimate_bps;       /* the kernel's, when it was looked at last; 0: it has none */
+    uint32_t flat;               /* periods without growth */
+    bool shared;
+};
+
+void probe_meter_init(struct probe_meter *m, int64_t now_ns, int64_t measure_ns);
+/* So many bytes have been delivered by now, over a link with that round trip (0: unknown).  `estimate_bps`: what the congestion control takes
+ * for the rate of the bottleneck, 0 if it has no idea.  True: it is known enough. */
+bool probe_meter_look(struct probe_meter *m, int64_t now_ns, uint64_t delivered, int64_t rtt_ns, uint64_t estimate_bps);
+/* It has taken as long as it may. */
+bool probe_meter_late(const struct probe_meter *m, int64_t now_ns);
+/* Others share the link, and all have settled: what is delivered from here on counts, and no estimate. */
+void probe_meter_share(struct probe_meter *m, int64_t now_ns);
+/* Bits per second; 0: nothing was delivered. */
+uint64_t probe_meter_bps(const struct probe_meter *m, int64_t now_ns);
+
+#endif

@@ -1,0 +1,134 @@
+/* probe_together.c - the last round of an optimisation: every member measures its edges to all others at once.
+ *
+ * Its one idea: eight good paths and one good uplink look alike as long as paths are measured one by one.  What all edges out of a member carry
+ * together is what its uplink carries, and it is kept as an edge to nobody (topology/rates.h); likewise for the downlink.
+ * Only groups that may have trees are measured so: trees are made for what links carry together.
+ * Invariant: each edge counts once; a round that is broken off leaves what was known before.
+ * SPDX-License-Identifier: MIT */
+#include "topology/rates.h"
+#include "world/trees_make.h"
+#include "world/world_state.h"
+
+enum { TOGETHER_LEAST = 3, TOGETHER_TIMES = 5 /* as long as a probe of its own: streams that share a link take turns */ };
+
+#define TOGETHER_MOST 1e18 /* bits per second: no link carries more */
+
+_Static_assert(TREES_MEMBERS <= 32, "a bit for each of them");
+
+int64_t probe_together_ns(const struct world *w)
+{
+    return TOGETHER_TIMES * w->common->config.probe_ns;
+}
+
+/* Whether the edges of a group are known one by one, and not all of its links yet. */
+static bool is_due(const struct world *w, const struct view_record *v)
+{
+    if (v->members < TOGETHER_LEAST || v->members > TREES_MEMBERS || v->edges > 0) {
+        return false;
+    }
+    const uint64_t *keys = member_rates_keys(w, v->ids, v->members);
+    if (bandwidth_missing(&w->bandwidth, keys, v->members, 0, NULL, 0) > 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < v->members; i++) {
+        if (!bandwidth_sure(&w->bandwidth, keys[i], RATES_ALL) || !bandwidth_sure(&w->bandwidth, RATES_ALL, keys[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t start_member(struct world *w, const struct view_record *v, struct member *from)
+{
+    struct msg_probe p = {.round = w->optimise.first_round + w->optimise.rounds, .duration_ms = (uint32_t)(probe_together_ns(w) / 1000000)};
+    uint32_t probes = 0;
+    from->together = 0;
+    from->up_bps = from->down_bps = 0; /* no answer comes before all have been asked */
+    for (uint32_t k = 0; k < v->members && from->conn != SLOT_NONE; k++) {
+        const struct member *to = member_find(w, v->ids[k]);
+        if (to == NULL || to == from || to->conn == SLOT_NONE) {
+            continue;
+        }
+        p.to = to->id;
+        from->together |= UINT32_C(1) << k;
+        put_probe(outbox_frame(w->common->out, FRAME_PROBE, w->run, 0), &p);
+        outbox_send(w->common->out, MASTER_SEND, from->conn);
+        probes++;
+    }
+    return probes;
+}
+
+bool probe_together_start(struct world *w)
+{
+    uint32_t probes = 0;
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        const struct view_record *v = view_current(g);
+        bool due = g->phase == GROUP_NORMAL && is_due(w, v);
+        for (uint32_t k = 0; due && k < v->members; k++) {
+            struct member *mb = member_find(w, v->ids[k]);
+            probes += mb != NULL ? start_member(w, v, mb) : 0;
+        }
+    }
+    if (probes > 0) {
+        w->optimise.together = true;
+        w->optimise.round = w->optimise.rounds++;
+        w->optimise.waiting = probes;
+    }
+    return probes > 0;
+}
+
+bool probe_together_measured(struct world *w, struct member *mb, const struct msg_measured *ms)
+{
+    struct group *g = member_group(w, mb);
+    uint32_t rank = g != NULL ? view_place(view_current(g), ms->to) : SLOT_NONE;
+    if (rank >= TREES_MEMBERS || (mb->together >> rank & 1) == 0) {
+        return false; /* not asked for, or for the second time */
+    }
+    struct member *to = member_find(w, ms->to);
+    const struct bandwidth_entry *alone = to != NULL ? bandwidth_find(&w->bandwidth, mb->rates_key, to->rates_key) : NULL;
+    uint64_t bps = alone != NULL && alone->rate_bps < ms->bits_per_second ? alone->rate_bps : ms->bits_per_second;
+    mb->together &= ~(UINT32_C(1) << rank);
+    mb->up_bps += (double)bps;
+    if (to != NULL) {
+        to->down_bps += (double)bps;
+    }
+    return true;
+}
+
+static void keep(struct world *w, uint64_t from, uint64_t to, double bps)
+{
+    if (bps > 0) {
+        (void)bandwidth_set(&w->bandwidth, from, to, bps < TOGETHER_MOST ? (uint64_t)bps : (uint64_t)TOGETHER_MOST, (uint64_t)w->common->now);
+    }
+}
+
+/* All edges of its members have been measured. */
+static bool is_complete(const struct world *w, const struct view_record *v)
+{
+    for (uint32_t k = 0; k < v->members; k++) {
+        const struct member *mb = member_find(w, v->ids[k]);
+        if (mb == NULL || mb->together != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void probe_together_end(struct world *w)
+{
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        const struct view_record *v = view_current(g);
+        if (g->phase != GROUP_NORMAL || !is_due(w, v) || !is_complete(w, v)) {
+            continue;
+        }
+        for (uint32_t k = 0; k < v->members; k++) {
+            const struct member *mb = member_find(w, v->ids[k]);
+            keep(w, mb->rates_key, RATES_ALL, mb->up_bps);
+            keep(w, RATES_ALL, mb->rates_key, mb->down_bps);
+        }
+    }
+    w->optimise.together = false;
+    w->optimise.together_over = true;
+}

@@ -1,0 +1,50 @@
+/* trees_make.c - trees packed over the links of a view, as they were measured.
+ *
+ * A member's link is known from below only: the best rate that was seen over it (topology/rates.h).  Rates that differ by no more than probes
+ * err are moved towards equal, so that trees do not follow noise.
+ * SPDX-License-Identifier: MIT */
+#include "world/trees_make.h"
+
+#include "topology/rates.h"
+#include "topology/shrink.h"
+
+#define PROBE_ERROR 0.05 /* of a rate */
+
+size_t trees_room(uint32_t members)
+{
+    return tree_packing_room(members < TREES_MEMBERS ? members : TREES_MEMBERS, 0);
+}
+
+/* Everything is known: what is not could be anything.  Delays are, if each pair's round trip is. */
+static bool all_measured(const struct trees_job *j, bool *delays)
+{
+    uint32_t n = j->members;
+    *delays = true;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < n; k++) {
+            const struct bandwidth_entry *e = i != k ? bandwidth_find(j->bandwidth, j->ids[i], j->ids[k]) : NULL;
+            j->delay_s[(size_t)i * n + k] = e != NULL ? (double)e->rtt_us * 0.5e-6 : 0;
+            bool never = i == k || (j->leaf[i] && j->leaf[k]); /* linked */
+            if (!never && e == NULL) {
+                return false;
+            }
+            *delays = *delays && (never || e->rtt_us > 0);
+        }
+    }
+    return true;
+}
+
+bool trees_make(const struct trees_job *j, struct tree_set *out, struct tree_forecast *forecast)
+{
+    size_t n = j->members;
+    bool delays;
+    if (n > TREES_MEMBERS || !all_measured(j, &delays) || !rates_fill(j->bandwidth, j->ids, n, j->up_bps, j->down_bps, j->path_bps)) {
+        return false;
+    }
+    shrink_rates(j->up_bps, n, PROBE_ERROR);
+    shrink_rates(j->down_bps, n, PROBE_ERROR);
+    shrink_rates(j->path_bps, n * n, PROBE_ERROR);
+    const struct network net = {.n = n, .up_bps = j->up_bps, .down_bps = j->down_bps, .path_bps = j->path_bps, .leaf = j->leaf,
+                                .delay_s = delays ? j->delay_s : NULL};
+    return tree_packing_solve(&net, TREE_ANY, j->storage, out, forecast);
+}

@@ -1,0 +1,92 @@
+/* test_flow_window.c - how the window of a sender follows its link.
+ * SPDX-License-Identifier: MIT */
+#include "tests/testing.h"
+
+#include "collectives/flow_window.h"
+#include "core/clock.h"
+
+enum { MS = 1000000 };
+
+/* A sender that sends its whole window each round trip, as fast as the link goes: after so many round trips. */
+static uint32_t after(uint32_t trips, uint32_t link_frames, int64_t rtt)
+{
+    struct flow_window w;
+    int64_t now = CLOCK_S;
+    flow_window_init(&w, FLOW_BASE);
+    for (uint32_t i = 0; i < trips; i++) {
+        uint32_t frames = w.frames < link_frames ? w.frames : link_frames;
+        for (uint32_t f = 0; f < frames; f++) {
+            (void)flow_window_arrived(&w, now + rtt * f / link_frames, rtt);
+        }
+        now += rtt;
+    }
+    return w.frames;
+}
+
+TEST(window_of_a_sender_that_uses_all_of_it_doubles_each_round_trip) /* a long link would stay at 8 frames a round trip */
+{
+    uint32_t ten = after(10, 1000, 100 * MS);
+    EXPECT(after(4, 1000, 100 * MS) >= 32);
+    EXPECT(ten == 2048);
+}
+
+TEST(window_settles_at_about_twice_what_the_link_carries) /* memory would be promised for nothing */
+{
+    for (uint32_t frames = 10; frames < 2000; frames += 7) {
+        uint32_t w = after(100, frames, 100 * MS);
+        EXPECT(3 * w >= 4 * frames && 3 * w <= 8 * frames + 8);
+    }
+}
+
+TEST(window_within_a_site_stays_as_it_is) /* home would pay for links that are far away */
+{
+    EXPECT_EQ(after(100, 1000, MS / 10), FLOW_BASE);
+}
+
+TEST(pause_of_the_program_neither_shrinks_nor_grows_a_window)
+{
+    struct flow_window w;
+    int64_t now = CLOCK_S, rtt = 100 * MS;
+    flow_window_init(&w, FLOW_BASE);
+    w.frames = 64;
+    for (int i = 0; i < 100; i++) {
+        now += 10 * CLOCK_S;
+        EXPECT(!flow_window_arrived(&w, now, rtt));
+    }
+    EXPECT_EQ(w.frames, 64);
+}
+
+TEST(frames_that_came_long_ago_do_not_count) /* a link that is slow would look like a fast one */
+{
+    struct flow_window w;
+    int64_t rtt = 100 * MS;
+    flow_window_init(&w, FLOW_BASE);
+    for (int i = 0; i < 1000; i++) { /* four in each round trip */
+        (void)flow_window_arrived(&w, CLOCK_S + i * rtt / 4, rtt);
+    }
+    EXPECT_EQ(w.frames, FLOW_BASE);
+}
+
+TEST(round_trip_may_change_at_any_time) /* its parts are numbered anew */
+{
+    struct flow_window w;
+    flow_window_init(&w, FLOW_BASE);
+    for (int i = 0; i < 1000; i++) {
+        (void)flow_window_arrived(&w, CLOCK_S + (int64_t)i * 50 * MS, (10 + i % 200) * (int64_t)MS);
+    }
+    EXPECT(w.frames <= 4 * FLOW_BASE);
+}
+
+TEST(window_is_cut_where_what_was_granted_is_too_little_for_it_to_grow) /* the link would be blamed for a bound, or the bound for a link */
+{
+    for (uint32_t frames = FLOW_BASE; frames <= 4096; frames *= 2) {
+        for (uint32_t granted = 1; granted <= frames; granted++) {
+            struct flow_window w;
+            flow_window_init(&w, frames);
+            for (uint32_t i = 0; i < granted; i++) {
+                (void)flow_window_arrived(&w, CLOCK_S + i, 100 * MS);
+            }
+            EXPECT_EQ(flow_window_cut(frames, granted), w.frames == frames);
+        }
+    }
+}

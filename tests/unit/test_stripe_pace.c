@@ -1,0 +1,133 @@
+/* test_stripe_pace.c - what a socket is bound to, on paths whose rate, queue and loss are given.
+ * SPDX-License-Identifier: MIT */
+#include "tests/testing.h"
+
+#include "net/stripe_pace.h"
+
+enum { LOOKS_PER_S = 10 }; /* one round trip of 100 ms each */
+#define MB UINT64_C(1000000)
+
+/* A socket as BBR leaves it: it sends at 2.9 times the rate that it has seen, and its estimate is the best that has arrived in a look. */
+struct path {
+    double carries;        /* bytes per second */
+    double random_loss;
+    struct stripe_pace pace;
+    struct stripe_look sum;
+    double sent, lost;     /* bytes in all */
+};
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* One look at a socket with so many bytes to send. */
+static void look(struct path *p, double bytes)
+{
+    double estimate = (double)p->sum.estimate, wish = estimate > 0 ? 2.89 * estimate : 1e5;
+    double rate = p->pace.rate > 0 ? least(wish, (double)p->pace.rate) : wish;
+    double sends = least(bytes, rate / LOOKS_PER_S), carried = least(sends, p->carries / LOOKS_PER_S);
+    double queue = p->carries / LOOKS_PER_S / 20; /* 5 ms of it */
+    double flooded = sends - carried > queue ? sends - carried - queue : 0, lost = flooded + p->random_loss * (sends - flooded);
+    p->sent += sends;
+    p->lost += lost;
+    p->sum.acked += (uint64_t)(sends - lost);
+    p->sum.retransmitted += (uint64_t)lost;
+    double seen = least(sends - lost, carried) * LOOKS_PER_S;
+    p->sum.estimate = seen > estimate ? (uint64_t)seen : p->sum.estimate;
+    (void)stripe_pace_step(&p->pace, &p->sum);
+}
+
+static void looks(struct path *p, int count, double bytes)
+{
+    for (int i = 0; i < count; i++) {
+        look(p, bytes);
+    }
+}
+
+/* The path carries ten times as much from now on. */
+static int looks_until_found(struct path *p)
+{
+    int count = 0;
+    p->carries *= 10;
+    for (; count < 500 && (double)p->sum.estimate < 0.9 * p->carries; count++) {
+        look(p, 100e6);
+    }
+    return count;
+}
+
+TEST(a_socket_whose_rate_has_stopped_growing_no_longer_floods_its_path) /* each burst was sent at 2.9 times what the path carries */
+{
+    struct path p = {.carries = 15e6};
+    looks(&p, 40, 8e6);
+    EXPECT(p.pace.rate >= 15 * MB && p.pace.rate <= 19 * MB);
+    p.sent = p.lost = 0;
+    looks(&p, 400, 8e6);
+    EXPECT(p.lost < 0.01 * p.sent);
+    EXPECT(p.sent - p.lost >= 0.95 * 40 * p.carries);
+}
+
+TEST(a_rate_that_still_grows_is_not_bound) /* a link with loss begins, too */
+{
+    struct path p = {.carries = 100e6, .random_loss = 0.04};
+    for (int i = 0; i < 100 && (double)p.sum.estimate < 0.3 * p.carries; i++) {
+        look(&p, 1e9);
+        EXPECT_EQ(p.pace.rate, 0);
+    }
+    EXPECT((double)p.sum.estimate >= 0.3 * p.carries);
+}
+
+TEST(a_path_that_carries_ten_times_as_much_as_before_is_found_out)
+{
+    struct path p = {.carries = 15e6};
+    looks(&p, 60, 8e6);
+    EXPECT(p.pace.rate > 0);
+    EXPECT(looks_until_found(&p) <= 30 + 64); /* a trial is due after 64 calm looks at the latest */
+    p = (struct path){.carries = 15e6};
+    looks(&p, 15, 8e6);
+    EXPECT(looks_until_found(&p) <= 30);
+}
+
+TEST(loss_that_goes_on_although_the_rate_is_bound_is_not_the_sockets_own) /* bound to less and less, it would come to a stop */
+{
+    struct path p = {.carries = 15e6, .random_loss = 0.1};
+    looks(&p, 1, 1e6);
+    p.sum.estimate = (uint64_t)p.carries;
+    int bound = 0;
+    for (int i = 0; i < 680; i++) {
+        p.sum.acked += 1350000;
+        p.sum.retransmitted += 150000;
+        bound += stripe_pace_step(&p.pace, &p.sum) != 0;
+    }
+    EXPECT(bound >= 4 && bound <= 680 / 10);
+}
+
+TEST(a_bound_socket_on_a_link_with_loss_of_its_own_still_finds_out_that_more_is_carried) /* between the two limits no look was calm */
+{
+    struct path p = {.carries = 15e6, .random_loss = 0.03};
+    looks(&p, 60, 8e6);
+    EXPECT(p.pace.rate > 0);
+    EXPECT(looks_until_found(&p) <= 30 + 64);
+}
+
+TEST(a_socket_that_loses_little_or_has_no_estimate_is_not_bound)
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = {.estimate = 15 * MB};
+    for (int i = 0; i < 100; i++) { /* one byte of a hundred */
+        at.acked += 10 * MB;
+        at.retransmitted += MB / 10;
+        EXPECT_EQ(stripe_pace_step(&pace, &at), 0);
+    }
+    for (int i = 0; i < 100; i++) { /* of short messages */
+        at.acked += 10000;
+        at.retransmitted += 10000;
+        EXPECT_EQ(stripe_pace_step(&pace, &at), 0);
+    }
+    at.estimate = 0;
+    for (int i = 0; i < 100; i++) { /* CUBIC */
+        at.acked += 10 * MB;
+        at.retransmitted += MB;
+        EXPECT_EQ(stripe_pace_step(&pace, &at), 0);
+    }
+}

@@ -1,0 +1,82 @@
+/* test_wan_stripe.c - a path that needs many sockets gets them, and links that are made again begin with them.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include <sched.h>
+
+#include "tests/testing.h"
+
+#include "tests/wan/wan_scene.h"
+
+enum { MEGABYTE = 1 << 18 /* floats */, PEERS = 2, FOUND = 8, SUMS = 40 };
+
+static struct scene s; /* large */
+
+/* value[2]: sockets of the data connection with the other. */
+static void count_sockets(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclTcpConnection_t to;
+    size_t count = 0;
+    (void)argument;
+    peer_result(reply, pcclGetTcpConnections(self->comm, &to, 1, &count));
+    reply->value[2] = count == 1 ? to.sockets : 0;
+}
+
+/* argument: int64_t.  Until there are as many; nothing is sent meanwhile, of which a policy could learn. */
+static void wait_for_sockets(struct peer *self, const void *argument, struct reply *reply)
+{
+    int64_t want = *(const int64_t *)argument, until = spawn_now_ms() + SPAWN_PATIENCE_MS;
+    do {
+        count_sockets(self, NULL, reply);
+        sched_yield();
+    } while (reply->value[2] < want && spawn_now_ms() < until);
+}
+
+static int64_t sockets(void)
+{
+    struct reply reply[PROCESSES_MOST];
+    processes_do(&s.all, s.set, count_sockets, NULL, 0, reply);
+    return reply[0].value[2];
+}
+
+static void sum(size_t count)
+{
+    static uint64_t tag;
+    struct reduce_job job = {.count = count, .tag = ++tag};
+    scene_reduce(&s, &job);
+}
+
+static void leave_and_return(const char *unused)
+{
+    const int alone = 1, both = PEERS;
+    const int64_t want = FOUND / 2; /* the last trial may not be over */
+    struct reply reply[PROCESSES_MOST];
+    (void)unused;
+    setenv("PCCL_TCP_CONGESTION", "cubic", 1);
+    bool good = scene_start(&s, "[defaults]\nrate = 100mbit\ndelay = 25ms\nloss = 1%\n[host a]\n[host b]\n[host c]\n", NULL,
+                            &(struct processes_options){.count = PEERS, .pool = 1});
+    unsetenv("PCCL_TCP_CONGESTION");
+    if (!good) {
+        return;
+    }
+    for (int i = 0; i < SUMS && sockets() < FOUND && test_failures == 0; i++) {
+        sum(2 * MEGABYTE);
+    }
+    EXPECT(sockets() >= FOUND);
+    process_do(&s.all, 1, peer_destroy, NULL, 0);
+    process_do(&s.all, 0, peer_update_until, &alone, sizeof alone);
+    process_send(&s.all, 1, peer_join, &both, sizeof both);
+    process_send(&s.all, 0, peer_update_until, &both, sizeof both);
+    processes_take(&s.all, s.set, reply);
+    EXPECT(sockets() <= 1); /* nothing has been sent */
+    sum(MEGABYTE / 8); /* too little to find anything out */
+    processes_do(&s.all, s.set, wait_for_sockets, &want, sizeof want, reply);
+    EXPECT(reply[0].value[2] >= want && reply[1].value[2] >= want);
+    scene_expect_members(&s);
+    scene_end(&s);
+}
+
+TEST(peer_that_comes_back_gets_the_sockets_that_its_path_needed) /* it would find them out again, by trials of seconds */
+{
+    SCENE_NEEDED();
+    scene_play(&s, leave_and_return, NULL);
+}

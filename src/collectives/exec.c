@@ -377,6 +377,7 @@ void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *
         memset(out, 0, sizeof(*out));
         x->failed = true;
         x->failed_what = pad.what;
+        x->failed_where = pad.where;
         x->stopped = true;
         return;
     }

@@ -143,7 +143,7 @@ struct exec {
     bool verify;        /* compute the digest */
     bool stopped;
     bool failed;        /* an assertion failed in a step: stopped, report an internal error */
-    const char *failed_what; /* ... which; static */
+    const char *failed_what, *failed_where; /* ... which, and its file:line; static */
     bool done;          /* every frame of this lane is complete in `out` */
     bool idle;          /* done, and every send has left */
     bool large;         /* more than caches hold */

@@ -12,7 +12,7 @@
  * is held by frame k - 4 until its sends have left, and final data can always leave, because its receivers have launched (they
  * contributed) and need no room for it.
  *
- * Invariant: frames of a segment finish in their order.
+ * Invariant: frames of a segment finish in their order, and those with accumulators in the order of all that are reduced here.
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
 
@@ -157,10 +157,9 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
     } else {
         uint32_t index, sends = v->segment->steps - v->state->step - 1u;
         unsigned char *wire = exec_wire(x, v->frame, &index);
-        if (!x->direct_bytes && x->wire_refs[index] != 0) {
-            return false;
+        if (exec_fold_place(x, v->frame) != x->finished || (!x->direct_bytes && x->wire_refs[index] != 0)) {
+            return false; /* partners take buffers at speeds of their own, so the next one may be free before this frame's */
         }
-        PCCL_ASSERT(exec_fold_place(x, v->frame) == x->finished); /* buffers come free in the order of frames */
         bool keep = !x->direct_bytes && sends > 0;
         exec_save(x, v, false);
         numeric_finish(n, out, keep ? wire : NULL, acc_of(x, v->frame), v->count, world);

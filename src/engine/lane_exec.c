@@ -311,6 +311,7 @@ void lane_sweep(struct lane *lane)
             lane_bound_note(e);
         }
         if (e->x.failed) {
+            log_line(LOG_ERROR, "assertion failed: %s at %s; this is a bug, please report it", e->x.failed_what, e->x.failed_where);
             lane->calls->cancel(e->op->comm, e->op, CAUSE_INTERNAL);
         } else if (e->x.done && !e->told_done) {
             e->told_done = true;

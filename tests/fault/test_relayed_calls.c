@@ -290,6 +290,9 @@ static int everybody(struct processes *all, const struct call_job *job)
         processes_do(all, 7, collective, job, sizeof *job, reply);
         EXPECT(reply[1].result == reply[0].result && reply[2].result == reply[0].result);
         if (reply[0].result != pcclRankConnectionLost || errors > 6 || test_failures != 0) {
+            for (int i = 0; i < WORLD && (test_failures != 0 || reply[i].result != pcclSuccess); i++) {
+                printf("# peer %d: %s\n", i, reply[i].text);
+            }
             return reply[0].result;
         }
     }

@@ -260,6 +260,15 @@ TEST(every_kind_by_every_algorithm_gives_each_rank_what_it_promises)
     }
 }
 
+/* What is summed up here for several others leaves to each at its own speed: a result buffer comes free before an older one. */
+TEST(sums_for_others_end_in_their_order_however_slowly_one_of_them_takes_them)
+{
+    for (uint64_t seed = 0; seed < test_scaled(200) && test_failures == 0; seed++) {
+        run_one(seed + 700000, 3 + (uint32_t)seed % 4, 1, &(struct op_choice){.kind = PLAN_REDUCE_SCATTER, .algorithm = PLAN_DIRECT,
+                .dtype = DTYPE_F32, .op = REDOP_PREMUL, .count = 131});
+    }
+}
+
 static struct cluster *cluster_mixed(uint64_t seed)
 {
     struct cluster *c = cluster_new(seed, 2 + (uint32_t)(seed % 4), 1 + (uint32_t)(seed / 4 % 2));

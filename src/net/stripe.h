@@ -68,6 +68,7 @@ struct stripe {
     uint32_t theirs;      /* the dialling end: what the other has said */
     /* measuring */
     struct stripe_policy policy;
+    bool answers_loss;    /* its congestion control does, so that a window is a rate (BBR's is twice that) */
     uint64_t begun;       /* bytes until its policy says how many; then STRIPE_BEGUN and no more are counted */
     int64_t looked_at, look_at;
     int64_t pace_at;      /* when the sockets are looked at for their rates */

@@ -46,6 +46,12 @@ struct stripe_settled {
     int64_t not_before, fewer_at;
 };
 
+/* Whether a congestion control of that name, "" if it is not known, answers each loss, as CUBIC does. */
+bool stripe_policy_answers_loss(const char *congestion);
+/* How many each of so many stripes begins with on a path of which nothing else is known.  Where each loss is answered, one would take
+ * minutes to fill a long path. */
+uint32_t stripe_policy_first(bool answers_loss, uint32_t rtt_us, uint32_t lanes);
+
 void stripe_policy_init(struct stripe_policy *p, uint32_t most);
 /* Begins with what another one has found. */
 void stripe_policy_resume(struct stripe_policy *p, uint32_t most, const struct stripe_settled *found, int64_t now);

@@ -180,10 +180,17 @@ static void decide(struct stripe *s, const struct stripe_sample *sample)
     use_sockets(s, use, stripe_policy_keep(&s->policy));
 }
 
+/* What its congestion window lets a socket send within that time, bytes. */
+static double may_send(const struct tcp_numbers *n, int64_t span_ns)
+{
+    return n->rtt_us > 0 ? (double)n->window * (double)span_ns / ((double)n->rtt_us * STRIPE_US) : 0;
+}
+
 void stripe_measure(struct stripe *s, int64_t now)
 {
     struct stripe_totals t = s->gone;
     uint64_t rtt_us = 0;
+    double most = 0; /* bytes since the last sample */
     bool full = false;
     for (uint32_t i = 0; i < s->count; i++) {
         struct tcp_numbers n;
@@ -191,6 +198,7 @@ void stripe_measure(struct stripe *s, int64_t now)
             add_totals(&t, &n);
             rtt_us = i == 0 ? n.rtt_us : rtt_us;
             bound_unsent(s->socket[i], n.window);
+            most += may_send(&n, now - s->looked_at);
             full |= i < s->use && s->socket[i]->pace.rate != 0;
         }
     }
@@ -203,7 +211,9 @@ void stripe_measure(struct stripe *s, int64_t now)
         .now = now, .span_ns = now - s->looked_at, .acked = t.acked - s->looked.acked, .lost = t.retransmitted - s->looked.retransmitted,
         .present = present(s), .full = full, .buffered = 2 * (t.buffer_us - s->looked.buffer_us) > busy_us,
     };
-    sample.limited = 2 * s->full_ns >= sample.span_ns && busy_us > 0 && 2 * window_us <= busy_us;
+    /* A call that ends soon fits into the sockets, so that they take all of it at once, and it waits for their windows all the same. */
+    bool held = 2 * s->full_ns >= sample.span_ns || (s->answers_loss && 2 * (double)sample.acked >= most);
+    sample.limited = held && busy_us > 0 && 2 * window_us <= busy_us;
     s->looked = t;
     s->full_ns = 0;
     s->looked_at = now;

@@ -117,14 +117,26 @@ static const struct transport_ops stripe_ops = {
     .begin = stripe_begin, .hear = stripe_hear, .rtt_ns = stripe_rtt_ns,
 };
 
+/* On a path of which nothing is known. */
+static uint32_t first_number(const struct stripe *s)
+{
+    struct tcp_numbers n;
+    uint32_t rtt_us = tcp_info_read(s->socket[0]->fd, &n) ? n.rtt_us : 0;
+    return stripe_policy_first(s->answers_loss, rtt_us, s->config.lanes > 0 ? s->config.lanes : 1);
+}
+
 /* Where its path is known, its policy begins there. */
 static void resume(struct stripe *s)
 {
     const struct stripe_config *c = &s->config;
     struct stripe_settled found = {.count = 0};
+    char congestion[SOCK_CONGESTION_NAME];
+    sock_congestion(s->socket[0]->fd, congestion);
+    s->answers_loss = stripe_policy_answers_loss(congestion);
     if (c->paths != NULL) {
         stripe_paths_find(c->paths, c->path, c->lanes, &found);
     }
+    found.count = found.count > 0 ? found.count : first_number(s);
     stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
     s->use = s->keep = c->fixed > 0 ? c->fixed : 1;
 }

@@ -332,6 +332,24 @@ TEST(policy_that_resumes_begins_where_the_last_one_had_settled) /* every new lin
     EXPECT_EQ(t.policy.count, 1);
 }
 
+TEST(long_path_begins_with_many_where_each_loss_is_answered) /* doubling from one takes longer than most calls */
+{
+    EXPECT(stripe_policy_answers_loss("cubic") && stripe_policy_answers_loss("reno"));
+    EXPECT(!stripe_policy_answers_loss("bbr") && !stripe_policy_answers_loss("bbr2") && !stripe_policy_answers_loss(""));
+    EXPECT_EQ(stripe_policy_first(true, 100000, 1), 16);
+    EXPECT_EQ(stripe_policy_first(true, 5000, 1), 16);
+    EXPECT_EQ(stripe_policy_first(true, 100000, 3), 6); /* of each lane */
+    EXPECT_EQ(stripe_policy_first(true, 100000, 64), 1);
+    EXPECT_EQ(stripe_policy_first(true, 4999, 1), 1);
+    EXPECT_EQ(stripe_policy_first(false, 100000, 1), 1);
+    struct trace t = trace_begin();
+    stripe_policy_resume(&t.policy, 8, &(struct stripe_settled){.count = stripe_policy_first(true, 100000, 1)}, t.now);
+    EXPECT_EQ(t.policy.count, 8); /* all there may be */
+    stripe_policy_resume(&t.policy, MOST, &(struct stripe_settled){.count = stripe_policy_first(true, 100000, 1)}, t.now);
+    run(&t, lossy_and_narrow, 15, true);
+    EXPECT_EQ(t.policy.count, 32); /* and more that gain are tried at once */
+}
+
 TEST(trial_that_is_not_over_is_not_resumed) /* of its number nothing is known */
 {
     struct trace first = trace_begin();

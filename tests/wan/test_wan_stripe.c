@@ -7,7 +7,7 @@
 
 #include "tests/wan/wan_scene.h"
 
-enum { MEGABYTE = 1 << 18 /* floats */, PEERS = 2, FOUND = 8, SUMS = 40 };
+enum { MEGABYTE = 1 << 18 /* floats */, PEERS = 2, BEGUN = 16, FOUND = 64, SUMS = 40 };
 
 static struct scene s; /* large */
 
@@ -48,19 +48,24 @@ static void sum(size_t count)
 static void leave_and_return(const char *unused)
 {
     const int alone = 1, both = PEERS;
-    const int64_t want = FOUND / 2; /* the last trial may not be over */
+    const int64_t begun = BEGUN, want = FOUND / 2; /* the last trial may not be over */
     struct reply reply[PROCESSES_MOST];
     (void)unused;
     setenv("PCCL_TCP_CONGESTION", "cubic", 1);
-    bool good = scene_start(&s, "[defaults]\nrate = 100mbit\ndelay = 25ms\nloss = 1%\n[host a]\n[host b]\n[host c]\n", NULL,
+    bool good = scene_start(&s, "[defaults]\nrate = 100mbit\ndelay = 25ms\nloss = 2%\n[host a]\n[host b]\n[host c]\n", NULL,
                             &(struct processes_options){.count = PEERS, .pool = 1});
     unsetenv("PCCL_TCP_CONGESTION");
     if (!good) {
         return;
     }
+    EXPECT(sockets() <= 1); /* nothing has been sent */
+    sum(MEGABYTE / 8);
+    processes_do(&s.all, s.set, wait_for_sockets, &begun, sizeof begun, reply);
+    EXPECT(reply[0].value[2] >= begun && reply[1].value[2] >= begun);
     for (int i = 0; i < SUMS && sockets() < FOUND && test_failures == 0; i++) {
         sum(2 * MEGABYTE);
     }
+    printf("# %d sockets\n", (int)sockets());
     EXPECT(sockets() >= FOUND);
     process_do(&s.all, 1, peer_destroy, NULL, 0);
     process_do(&s.all, 0, peer_update_until, &alone, sizeof alone);
@@ -75,7 +80,7 @@ static void leave_and_return(const char *unused)
     scene_end(&s);
 }
 
-TEST(peer_that_comes_back_gets_the_sockets_that_its_path_needed) /* it would find them out again, by trials of seconds */
+TEST(path_with_losses_begins_with_many_sockets_and_after_a_return_with_those_it_needed) /* it would find them out again, by trials of seconds */
 {
     SCENE_NEEDED();
     scene_play(&s, leave_and_return, NULL);

@@ -9,6 +9,15 @@ enum {
     FLOW_SHORT_NS = 2000000, /* within a site FLOW_BASE is enough at any rate that a lane reaches */
 };
 
+#define FLOW_FIRST_BYTES 37500000.0 /* a second: a link of which nothing is known but its round trip */
+
+uint32_t flow_window_first(int64_t rtt_ns, uint32_t frame_bytes, uint32_t most)
+{
+    double frames = rtt_ns < FLOW_SHORT_NS ? 0 : 2 * FLOW_FIRST_BYTES * (double)rtt_ns / 1e9 / frame_bytes;
+    uint32_t wanted = frames > FLOW_MOST ? FLOW_MOST : (uint32_t)frames, more = wanted > FLOW_BASE ? wanted - FLOW_BASE : 0;
+    return FLOW_BASE + (more < most ? more : most);
+}
+
 void flow_window_init(struct flow_window *w, uint32_t frames)
 {
     *w = (struct flow_window){.frames = frames};

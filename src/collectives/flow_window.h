@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-    FLOW_BASE = 8,  /* frames: enough within a site, and what each sender gets at first */
+    FLOW_BASE = 8,  /* frames: enough within a site */
     FLOW_PARTS = 4, /* of a round trip */
 };
 
@@ -23,6 +23,9 @@ struct flow_window {
     int64_t grown_at;
 };
 
+/* What a sender gets at first over a link with that round trip, in frames of so many bytes, at most `most` beyond FLOW_BASE: what 300 Mb/s
+ * would fill.  A connection begins slowly; a window that is as small as it is then would be what holds it back. */
+uint32_t flow_window_first(int64_t rtt_ns, uint32_t frame_bytes, uint32_t most);
 void flow_window_init(struct flow_window *w, uint32_t frames);
 /* One more frame has arrived, over a link with that round trip.  True: the window has grown. */
 bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns);

@@ -284,6 +284,7 @@ void lane_room_free(struct lane *lane);
 void lane_room_grow(struct lane *lane); /* by a block, if the windows of its streams need more and the process may take more */
 void lane_room_rest(struct lane *lane); /* nothing is under way: gives back pages, and blocks that no window needs */
 /* lane_flow.c */
+void lane_flow_begin(struct stream *s); /* its window follows its round trip, until frames arrive */
 /* A frame with a contribution has arrived: the window of its sender may grow, here and in the next launches of its communicator. */
 void lane_flow_arrived(struct stream *s);
 void lane_flow_end(struct stream *s);

@@ -9,7 +9,11 @@
 #include "core/log.h"
 #include "engine/comm.h"
 
-enum { FLOW_LOOK = 32 /* frames */, FLOW_ROUNDS = 4 /* round trips */ };
+enum {
+    FLOW_LOOK = 32,  /* frames */
+    FLOW_ROUNDS = 4, /* round trips */
+    FLOW_SHARE = 8,  /* of what the rooms of all lanes may have, so much is promised to links that have not moved anything yet; half of it, */
+};                   /* since a window takes two of its size in a room (lane_room.c) */
 #define FLOW_GOAL 125000000.0 /* bytes per second that the advice is for: 1 Gb/s */
 
 /* What an operator should allow one socket: twice a round trip, of which half is for the kernel's own. */
@@ -42,11 +46,16 @@ static void tell_buffer(struct stream *s, uint64_t bytes, int64_t rtt_ns)
              ID_PARTS(s->peer), rtt_ns / CLOCK_MS, more, more);
 }
 
+static int64_t rtt_of(struct stream *s)
+{
+    return s->transport.ops->rtt_ns != NULL ? s->transport.ops->rtt_ns(&s->transport) : 0;
+}
+
 static void look(struct stream *s, int64_t now)
 {
     uint64_t bytes = atomic_load_explicit(&s->rx_bytes, memory_order_relaxed);
     int64_t passed = now - s->looked_at;
-    s->rtt_ns = s->transport.ops->rtt_ns != NULL ? s->transport.ops->rtt_ns(&s->transport) : 0;
+    s->rtt_ns = rtt_of(s);
     if (s->rtt_ns > 0 && passed < FLOW_ROUNDS * s->rtt_ns) {
         return; /* what comes at once after a loss is not the rate */
     }
@@ -55,6 +64,27 @@ static void look(struct stream *s, int64_t now)
     }
     s->looked_at = now;
     s->looked_bytes = bytes;
+}
+
+/* The window of a stream has become larger by so many frames. */
+static void grown(struct stream *s, uint32_t more)
+{
+    s->lane->windows += more;
+    atomic_store(&s->bound.window, s->flow.frames);
+    uint32_t most = atomic_load(&s->comm->flow.window);
+    while (most < s->flow.frames && !atomic_compare_exchange_weak(&s->comm->flow.window, &most, s->flow.frames)) {
+    }
+}
+
+void lane_flow_begin(struct stream *s)
+{
+    const struct engine *e = s->lane->engine;
+    uint64_t share = (uint64_t)e->staging_most / FLOW_SHARE / LANE_SLOT_BYTES / atomic_load(&e->lanes), windows = s->lane->windows;
+    s->rtt_ns = rtt_of(s);
+    flow_window_init(&s->flow, flow_window_first(s->rtt_ns, LANE_SLOT_BYTES, windows < share ? (uint32_t)(share - windows) : 0));
+    if (s->flow.frames > FLOW_BASE) {
+        grown(s, s->flow.frames - FLOW_BASE);
+    }
 }
 
 void lane_flow_arrived(struct stream *s)
@@ -68,11 +98,7 @@ void lane_flow_arrived(struct stream *s)
     if (s->rtt_ns == 0 || !flow_window_arrived(&s->flow, clock_now_ns(), s->rtt_ns)) {
         return;
     }
-    s->lane->windows += s->flow.frames - before;
-    atomic_store(&s->bound.window, s->flow.frames);
-    uint32_t most = atomic_load(&s->comm->flow.window);
-    while (most < s->flow.frames && !atomic_compare_exchange_weak(&s->comm->flow.window, &most, s->flow.frames)) {
-    }
+    grown(s, s->flow.frames - before);
     LIST_FOR_EACH(l, after, &s->partners) {
         struct lane_partner *p = LIST_ENTRY(l, struct lane_partner, bound);
         struct exec_event event = {.kind = EXEC_WINDOW, .partner = (uint32_t)(p - p->exec->partner), .credit = s->flow.frames};

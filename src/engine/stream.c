@@ -123,7 +123,7 @@ bool stream_open(struct stream *s, struct lane *lane)
     stream_looks(s);
     stream_due(s);
     exec_edge_clear(&s->edge);
-    flow_window_init(&s->flow, FLOW_BASE);
+    lane_flow_begin(s);
     if (s->transport.ops->open != NULL && !s->transport.ops->open(&s->transport, stream_told, s)) {
         return false;
     }

@@ -23,6 +23,19 @@ static uint32_t after(uint32_t trips, uint32_t link_frames, int64_t rtt)
     return w.frames;
 }
 
+TEST(first_window_follows_the_round_trip_within_a_bound) /* the first call over a long link would wait for grants */
+{
+    enum { FRAME = 128 << 10, MOST = 1 << 20 };
+    EXPECT_EQ(flow_window_first(0, FRAME, MOST), FLOW_BASE); /* not known */
+    EXPECT_EQ(flow_window_first(1 * MS, FRAME, MOST), FLOW_BASE);
+    EXPECT_EQ(flow_window_first(10 * MS, FRAME, MOST), FLOW_BASE);
+    EXPECT_EQ(flow_window_first(100 * MS, FRAME, MOST), 57); /* 300 Mb/s x 100 ms x 2 */
+    EXPECT_EQ(flow_window_first(100 * MS, FRAME / 2, MOST), 114);
+    EXPECT_EQ(flow_window_first(100 * MS, FRAME, 10), FLOW_BASE + 10);
+    EXPECT_EQ(flow_window_first(100 * MS, FRAME, 0), FLOW_BASE);
+    EXPECT_EQ(flow_window_first(INT64_MAX, FRAME, UINT32_MAX), 1 << 14);
+}
+
 TEST(window_of_a_sender_that_uses_all_of_it_doubles_each_round_trip) /* a long link would stay at 8 frames a round trip */
 {
     uint32_t ten = after(10, 1000, 100 * MS);

@@ -142,6 +142,7 @@ static void bench_start(struct bench *b)
     memset(b, 0, sizeof *b);
     bench = b;
     EXPECT_EQ(loop_open(&b->poller, NULL), PCCL_OK);
+    atomic_init(&b->engine.lanes, 1);
     b->lane = lane_new(&b->engine, 1, &engine_lane_calls, NULL); /* lane 0 has the control links, too */
     b->lane->poller = &b->poller;
     pthread_mutex_init(&b->comm.lock, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum {
+    FLOW_OTHER = 4,       /* a round trip that differs by one part of so many is another one */
     FLOW_MOST = 1 << 14,     /* frames, 2 GiB: no window is larger */
     FLOW_SHORT_NS = 2000000, /* within a site FLOW_BASE is enough at any rate that a lane reaches */
 };
@@ -23,11 +24,21 @@ void flow_window_init(struct flow_window *w, uint32_t frames)
     *w = (struct flow_window){.frames = frames};
 }
 
-/* Forgets what came more than a round trip ago. */
-static void move_on(struct flow_window *w, int64_t part)
+/* A round trip swings by some microseconds with each look.  Parts keep their length until it has become another one. */
+static void measure_parts(struct flow_window *w, int64_t rtt_ns)
 {
-    int64_t passed = part - w->part;
-    if (passed < 0 || passed >= FLOW_PARTS) { /* the round trip has changed, or nothing has come for long */
+    int64_t part_ns = rtt_ns / FLOW_PARTS, other = w->part_ns / FLOW_OTHER;
+    if (part_ns < w->part_ns - other || part_ns > w->part_ns + other) {
+        w->part_ns = part_ns;
+        memset(w->arrived, 0, sizeof w->arrived);
+    }
+}
+
+/* Forgets what came more than a round trip ago. */
+static void move_on(struct flow_window *w, int64_t now_ns)
+{
+    int64_t part = now_ns / w->part_ns, passed = part - w->part;
+    if (passed < 0 || passed >= FLOW_PARTS) { /* parts are numbered anew, or nothing has come for long */
         memset(w->arrived, 0, sizeof w->arrived);
     }
     for (int64_t p = w->part + 1; passed < FLOW_PARTS && p <= part; p++) {
@@ -38,7 +49,7 @@ static void move_on(struct flow_window *w, int64_t part)
 
 bool flow_window_cut(uint32_t frames, uint32_t granted)
 {
-    return granted < frames - frames / 4;
+    return granted < frames / 2;
 }
 
 bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns)
@@ -47,7 +58,8 @@ bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns)
         return false;
     }
     uint32_t sum = 0;
-    move_on(w, now_ns / (rtt_ns / FLOW_PARTS));
+    measure_parts(w, rtt_ns);
+    move_on(w, now_ns);
     w->arrived[w->part % FLOW_PARTS]++;
     for (uint32_t i = 0; i < FLOW_PARTS; i++) {
         sum += w->arrived[i];

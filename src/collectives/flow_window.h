@@ -1,8 +1,8 @@
 /* flow_window.h - how many frames of one sender, or leaves of a shared state, may be under way to this process.
  *
- * A window of one round trip's worth of frames keeps a link full.  Twice as much lets it find out that more would fit, and lets an operation
- * begin while the last one ends.  The frames that arrive within a round trip are counted.  Where grants limit the sender, all of its window
- * arrives, and the window doubles.  Where the link does, the window settles between 4/3 and 8/3 of what the link carries.
+ * A window of one round trip's worth of frames keeps a link full, as long as nothing is lost.  What follows a lost packet waits one more round
+ * trip for it, and takes its share of the window along.  So a window grows until it is twice as large at least.  The frames that arrive within
+ * a round trip are counted.  While these are half of the window or more, it doubles; it settles between 2 and 4 times what the link carries.
  * Invariant: frames is never less than at first; it only grows, so that a pause of the program costs nothing.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_COLLECTIVES_FLOW_WINDOW_H
@@ -19,6 +19,7 @@ enum {
 struct flow_window {
     uint32_t frames;              /* the window */
     uint32_t arrived[FLOW_PARTS]; /* in the last parts of a round trip, by their number */
+    int64_t part_ns;              /* how long a part lasts; 0: not known yet */
     int64_t part;                 /* number of the current part, since the clock began */
     int64_t grown_at;
 };

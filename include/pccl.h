@@ -683,7 +683,7 @@ typedef struct pcclConnectionStats_t {
     uint64_t tx_bytes, rx_bytes; /* payload and headers since the connection was made */
     uint64_t window_bytes;       /* contributions that the peer is to have under way, by the rate and delay of its link */
     uint64_t granted_bytes;      /* what there was room for in the last operation that PCCL_STAGING_BYTES cut short */
-    uint64_t bounded_operations; /* cut short to less than 3/4 of the window; 0: granted_bytes is window_bytes */
+    uint64_t bounded_operations; /* cut short to less than half of the window; 0: granted_bytes is window_bytes */
 } pcclConnectionStats_t;
 
 /* Counters of every connection to other peers. Copies up to `capacity` of them and stores their total number. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum {
+    FLOW_AGAIN = 3,       /* round trips within which as much has to come again */
     FLOW_OTHER = 4,       /* a round trip that differs by one part of so many is another one */
     FLOW_MOST = 1 << 14,     /* frames, 2 GiB: no window is larger */
     FLOW_SHORT_NS = 2000000, /* within a site FLOW_BASE is enough at any rate that a lane reaches */
@@ -52,6 +53,17 @@ bool flow_window_cut(uint32_t frames, uint32_t granted)
     return granted < frames / 2;
 }
 
+/* As much has arrived as it takes to grow.  Once is enough while the window grows; then it has to come in two round trips. */
+static bool lasts(struct flow_window *w, int64_t now_ns, int64_t rtt_ns)
+{
+    int64_t passed = now_ns - w->met_at;
+    if (w->steady && passed < rtt_ns) {
+        return false;
+    }
+    w->met_at = now_ns;
+    return !w->steady || passed < FLOW_AGAIN * rtt_ns;
+}
+
 bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns)
 {
     if (rtt_ns < FLOW_SHORT_NS) {
@@ -65,7 +77,8 @@ bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns)
         sum += w->arrived[i];
     }
     bool due = w->grown_at == 0 || now_ns - w->grown_at >= rtt_ns; /* grants bear fruit after a round trip */
-    if (!due || flow_window_cut(w->frames, sum) || w->frames >= FLOW_MOST) {
+    w->steady |= w->grown_at != 0 && now_ns - w->grown_at >= 2 * rtt_ns;
+    if (!due || flow_window_cut(w->frames, sum) || w->frames >= FLOW_MOST || !lasts(w, now_ns, rtt_ns)) {
         return false;
     }
     w->frames *= 2;

@@ -3,6 +3,7 @@
  * A window of one round trip's worth of frames keeps a link full, as long as nothing is lost.  What follows a lost packet waits one more round
  * trip for it, and takes its share of the window along.  So a window grows until it is twice as large at least.  The frames that arrive within
  * a round trip are counted.  While these are half of the window or more, it doubles; it settles between 2 and 4 times what the link carries.
+ * What a lost packet had held up arrives at once.  So a window that has stopped growing grows on only if as much comes in two round trips.
  * Invariant: frames is never less than at first; it only grows, so that a pause of the program costs nothing.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_COLLECTIVES_FLOW_WINDOW_H
@@ -21,7 +22,8 @@ struct flow_window {
     uint32_t arrived[FLOW_PARTS]; /* in the last parts of a round trip, by their number */
     int64_t part_ns;              /* how long a part lasts; 0: not known yet */
     int64_t part;                 /* number of the current part, since the clock began */
-    int64_t grown_at;
+    int64_t grown_at, met_at;     /* when it grew last; when as much arrived as it takes to grow */
+    bool steady;                  /* it has stopped growing */
 };
 
 /* What a sender gets at first over a link with that round trip, in frames of so many bytes, at most `most` beyond FLOW_BASE: what 300 Mb/s

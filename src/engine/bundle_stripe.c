@@ -13,6 +13,7 @@
 
 enum { STRIPE_DIALS = 16 }; /* at once: the other end hears few greetings at a time */
 #define STRIPE_RETRY_NS INT64_C(1000000000)
+#define STRIPE_RETRY_MOST_NS INT64_C(64000000000)
 
 uint64_t bundle_token(const struct engine *e)
 {
@@ -83,6 +84,13 @@ void bundle_stripe_join(struct link *l, const struct msg_hello *m, struct conn *
     }
 }
 
+/* The other end may have no descriptors left for hours. */
+static int64_t later(int64_t wait_ns)
+{
+    int64_t twice = wait_ns > 0 ? 2 * wait_ns : STRIPE_RETRY_NS;
+    return twice < STRIPE_RETRY_MOST_NS ? twice : STRIPE_RETRY_MOST_NS;
+}
+
 static void dialled(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after)
 {
     struct link *l = d->user;
@@ -91,7 +99,8 @@ static void dialled(struct dial *d, struct conn *conn, uint64_t stale_view, stru
     if (s != NULL) {
         s->dials--;
         l->widen = true; /* there may be more to dial */
-        s->dial_at = conn != NULL ? 0 : clock_now_ns() + STRIPE_RETRY_NS;
+        s->dial_wait_ns = conn != NULL ? 0 : later(s->dial_wait_ns);
+        s->dial_at = conn != NULL ? 0 : clock_now_ns() + s->dial_wait_ns;
         engine_arm(l->comm->engine, s->dial_at);
     }
     if (conn != NULL) {

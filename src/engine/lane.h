@@ -231,6 +231,7 @@ struct stream {
     uint32_t dials;        /* under way */
     uint32_t dialled;      /* number of the last one */
     int64_t dial_at;       /* the next one not before */
+    int64_t dial_wait_ns;  /* after the last one that failed; 0: it did not */
     /* receiving */
     unsigned char small[STREAM_AHEAD]; /* frame heads and credits */
     uint32_t small_at, small_used;

@@ -1,6 +1,6 @@
 /* lane_bound.c - which connections a bound on staging memory holds back, for the statistics and the log.
  *
- * Its one idea: a sender that was granted less than 3/4 of its window cannot show that its link carries more, so its window stays as it is.
+ * Its one idea: a sender that was granted less than half of its window cannot show that its link carries more, so its window stays as it is.
  * Invariant: an operation counts at most once for each connection, and the log names a peer once.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>

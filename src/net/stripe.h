@@ -68,7 +68,8 @@ struct stripe {
     uint32_t theirs;      /* the dialling end: what the other has said */
     /* measuring */
     struct stripe_policy policy;
-    bool answers_loss;    /* its congestion control does, so that a window is a rate (BBR's is twice that) */
+    bool answers_loss;    /* its congestion control does */
+    bool found;           /* the policy begins with what was found out on this path */
     uint64_t begun;       /* bytes until its policy says how many; then STRIPE_BEGUN and no more are counted */
     int64_t looked_at, look_at;
     int64_t pace_at;      /* when the sockets are looked at for their rates */
@@ -78,7 +79,9 @@ struct stripe {
 
 enum {
     STRIPE_PARTS = 8,        /* of the caller's that one call looks at */
-    STRIPE_BEGUN = 64 << 10, /* bytes: a stripe that sends less, as one of grants does, keeps to its first socket */
+    STRIPE_BEGUN = 64 << 10, /* bytes of data: a stripe that sends less keeps to its first socket */
+    STRIPE_DATA_LEAST = 4 << 10, /* bytes at once: grants are less, and a lost one has nothing behind it that would tell */
+    STRIPE_SHARE = 8,        /* one part of so many of the sockets that are left */
 };
 
 /* stripe_push.c */

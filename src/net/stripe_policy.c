@@ -45,6 +45,14 @@ uint32_t stripe_policy_first(bool answers_loss, uint32_t rtt_us, uint32_t lanes)
     return answers_loss && rtt_us >= POLICY_FAR_US ? (POLICY_FIRST + lanes - 1) / lanes : 1;
 }
 
+bool stripe_policy_held(const struct stripe_hold *h)
+{
+    /* A call that ends soon fits into the sockets, so that they take all of it at once, and waits for their windows all the same.  The kernel
+     * lets the window of a socket that sends little shrink to what it sends: hence the question whether there was more. */
+    bool used_up = h->answers_loss && h->windows > 0 && 2 * (double)h->acked >= h->windows && 2 * h->idle < h->used;
+    return used_up || 2 * h->full_ns >= h->span_ns;
+}
+
 void stripe_policy_init(struct stripe_policy *p, uint32_t most)
 {
     *p = (struct stripe_policy){.most = most, .count = 1, .wait_ns = POLICY_WAIT_NS, .fewer_wait_ns = POLICY_FEWER_NS};
@@ -63,7 +71,7 @@ void stripe_policy_resume(struct stripe_policy *p, uint32_t most, const struct s
 struct stripe_settled stripe_policy_settled(const struct stripe_policy *p)
 {
     return (struct stripe_settled){
-        .count = p->before != 0 ? p->before : p->count, .not_before = p->not_before, .fewer_at = p->fewer_at,
+        .count = p->short_of ? 0 : p->before != 0 ? p->before : p->count, .not_before = p->not_before, .fewer_at = p->fewer_at,
     };
 }
 
@@ -142,6 +150,7 @@ static void judge(struct stripe_policy *p, uint64_t rate, int64_t now)
     }
     p->wait_ns = POLICY_WAIT_NS;
     p->fewer_at = 0;
+    p->short_of = false;
     if (exceeds(rate, p->base, POLICY_CLEAR) && p->count < p->most) {
         begin(p, rate, twice(p));
     } else {
@@ -183,6 +192,7 @@ static void begin_fewer(struct stripe_policy *p, uint64_t base)
 /* They carry as much as all did, or nearly. */
 static void keep_fewer(struct stripe_policy *p, int64_t now)
 {
+    p->short_of = false;
     p->wait_ns = POLICY_WAIT_NS;
     p->not_before = now + p->wait_ns; /* of twice as many it is known what they gain */
     p->fewer_wait_ns = POLICY_FEWER_NS;
@@ -233,6 +243,7 @@ static void miss(struct stripe_policy *p, uint32_t present)
 {
     if (++p->missing > POLICY_LOOKS) {
         measure_anew(p, present > 0 ? present : 1);
+        p->short_of = true;
     }
 }
 

@@ -21,12 +21,22 @@ struct stripe_sample {
     bool full;         /* the path carries no more: a socket is bound to what it does (stripe_pace.h) */
 };
 
+/* What tells whether the sockets held the sender back. */
+struct stripe_hold {
+    int64_t span_ns, full_ns; /* of that, no socket took more */
+    uint64_t acked;    /* bytes within the span */
+    double windows;    /* bytes that the congestion windows of the sockets in use let them send within it */
+    uint32_t used, idle; /* sockets in use; of these, so many had nothing left to send at the end of the span */
+    bool answers_loss; /* their congestion control does, so that a window is a rate (BBR's is twice that) */
+};
+
 struct stripe_policy {
     uint32_t most;
     uint32_t count;     /* sockets to send on */
     uint32_t before;    /* a trial is on: there were so many before it, fewer or more than count; 0: none */
     uint32_t looks;     /* limited samples since the last change of either */
     uint32_t missing;   /* of these, so many while sockets were missing */
+    bool short_of;      /* the number is that of the sockets there were: nothing was found out about the path */
     uint64_t rate;      /* bytes per second, of the last limited sample; 0: none since the last change */
     uint64_t best;      /* the best mean of two samples with this number */
     uint64_t mean;      /* with this number, of late; in a trial of fewer: before the samples that acked counts */
@@ -42,7 +52,7 @@ struct stripe_policy {
 
 /* What a policy has found, for the next stripe on the same path. */
 struct stripe_settled {
-    uint32_t count;     /* sockets, before a trial that is on; 0: nothing has been found yet */
+    uint32_t count;     /* sockets, before a trial that is on; 0: nothing has been found */
     int64_t not_before, fewer_at;
 };
 
@@ -51,6 +61,9 @@ bool stripe_policy_answers_loss(const char *congestion);
 /* How many each of so many stripes begins with on a path of which nothing else is known.  Where each loss is answered, one would take
  * minutes to fill a long path. */
 uint32_t stripe_policy_first(bool answers_loss, uint32_t rtt_us, uint32_t lanes);
+
+/* For most of the span no socket took more; or their windows were used up, and there was more to send. */
+bool stripe_policy_held(const struct stripe_hold *h);
 
 void stripe_policy_init(struct stripe_policy *p, uint32_t most);
 /* Begins with what another one has found. */

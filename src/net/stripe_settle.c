@@ -152,13 +152,24 @@ static void use_sockets(struct stripe *s, uint32_t use, uint32_t keep)
     }
 }
 
+/* A number that nothing was found out for is bounded by a share of the sockets that are left, so that later paths get some. */
+static void bound_first(struct stripe *s)
+{
+    uint32_t used = atomic_load(&s->config.budget->used), most = s->config.budget->most;
+    uint32_t share = used < most ? (most - used) / STRIPE_SHARE : 0;
+    if (!s->found && s->policy.count > 1 + share) {
+        s->policy.count = 1 + share;
+    }
+}
+
 void stripe_sent(struct stripe *s, size_t bytes)
 {
-    if (s->begun >= STRIPE_BEGUN || s->config.fixed > 0) {
+    if (s->begun >= STRIPE_BEGUN || s->config.fixed > 0 || bytes < STRIPE_DATA_LEAST) {
         return;
     }
     s->begun += bytes;
     if (s->begun >= STRIPE_BEGUN) {
+        bound_first(s);
         use_sockets(s, s->policy.count, stripe_policy_keep(&s->policy));
     }
 }
@@ -174,7 +185,7 @@ static void decide(struct stripe *s, const struct stripe_sample *sample)
     const struct stripe_settled before = stripe_policy_settled(&s->policy);
     uint32_t use = stripe_policy_step(&s->policy, sample);
     const struct stripe_settled after = stripe_policy_settled(&s->policy);
-    if (s->config.paths != NULL && settled_else(&before, &after)) {
+    if (s->config.paths != NULL && after.count > 0 && settled_else(&before, &after)) {
         stripe_paths_note(s->config.paths, s->config.path, s->config.lanes, &after);
     }
     use_sockets(s, use, stripe_policy_keep(&s->policy));
@@ -190,7 +201,7 @@ void stripe_measure(struct stripe *s, int64_t now)
 {
     struct stripe_totals t = s->gone;
     uint64_t rtt_us = 0;
-    double most = 0; /* bytes since the last sample */
+    struct stripe_hold hold = {.span_ns = now - s->looked_at, .answers_loss = s->answers_loss};
     bool full = false;
     for (uint32_t i = 0; i < s->count; i++) {
         struct tcp_numbers n;
@@ -198,8 +209,12 @@ void stripe_measure(struct stripe *s, int64_t now)
             add_totals(&t, &n);
             rtt_us = i == 0 ? n.rtt_us : rtt_us;
             bound_unsent(s->socket[i], n.window);
-            most += may_send(&n, now - s->looked_at);
-            full |= i < s->use && s->socket[i]->pace.rate != 0;
+            if (i < s->use) { /* others rest */
+                hold.windows += may_send(&n, hold.span_ns);
+                hold.used++;
+                hold.idle += n.app_limited;
+                full |= s->socket[i]->pace.rate != 0;
+            }
         }
     }
     if (s->full_since != 0) {
@@ -208,12 +223,12 @@ void stripe_measure(struct stripe *s, int64_t now)
     }
     uint64_t busy_us = t.busy_us - s->looked.busy_us, window_us = t.window_us - s->looked.window_us;
     struct stripe_sample sample = {
-        .now = now, .span_ns = now - s->looked_at, .acked = t.acked - s->looked.acked, .lost = t.retransmitted - s->looked.retransmitted,
+        .now = now, .span_ns = hold.span_ns, .acked = t.acked - s->looked.acked, .lost = t.retransmitted - s->looked.retransmitted,
         .present = present(s), .full = full, .buffered = 2 * (t.buffer_us - s->looked.buffer_us) > busy_us,
     };
-    /* A call that ends soon fits into the sockets, so that they take all of it at once, and it waits for their windows all the same. */
-    bool held = 2 * s->full_ns >= sample.span_ns || (s->answers_loss && 2 * (double)sample.acked >= most);
-    sample.limited = held && busy_us > 0 && 2 * window_us <= busy_us;
+    hold.full_ns = s->full_ns;
+    hold.acked = sample.acked;
+    sample.limited = stripe_policy_held(&hold) && busy_us > 0 && 2 * window_us <= busy_us;
     s->looked = t;
     s->full_ns = 0;
     s->looked_at = now;

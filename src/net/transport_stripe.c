@@ -121,7 +121,7 @@ static const struct transport_ops stripe_ops = {
 static uint32_t first_number(const struct stripe *s)
 {
     struct tcp_numbers n;
-    uint32_t rtt_us = tcp_info_read(s->socket[0]->fd, &n) ? n.rtt_us : 0;
+    uint32_t rtt_us = !tcp_info_read(s->socket[0]->fd, &n) ? 0 : n.least_rtt_us > 0 ? n.least_rtt_us : n.rtt_us;
     return stripe_policy_first(s->answers_loss, rtt_us, s->config.lanes > 0 ? s->config.lanes : 1);
 }
 
@@ -136,7 +136,8 @@ static void resume(struct stripe *s)
     if (c->paths != NULL) {
         stripe_paths_find(c->paths, c->path, c->lanes, &found);
     }
-    found.count = found.count > 0 ? found.count : first_number(s);
+    s->found = found.count > 0;
+    found.count = s->found ? found.count : first_number(s);
     stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
     s->use = s->keep = c->fixed > 0 ? c->fixed : 1;
 }

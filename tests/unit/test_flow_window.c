@@ -64,6 +64,25 @@ TEST(round_trip_that_swings_hides_nothing) /* its parts were numbered anew with 
     EXPECT(w.frames >= 2 * link && w.frames <= 4 * link);
 }
 
+TEST(what_a_lost_packet_held_up_does_not_make_a_window_grow) /* each would double it, and promise the memory of all others */
+{
+    const uint32_t link = 100;
+    struct flow_window w;
+    int64_t now = CLOCK_S, rtt = 100 * MS;
+    flow_window_init(&w, FLOW_BASE);
+    for (uint32_t trip = 0; trip < 400; trip++, now += rtt) {
+        bool held = trip % 8 >= 5, freed = trip % 8 == 0 && trip > 0; /* for three round trips; then all of it comes at once */
+        uint32_t waits = w.frames < 4 * link ? w.frames : 4 * link;
+        for (uint32_t f = 0; freed && f < waits; f++) {
+            (void)flow_window_arrived(&w, now, rtt);
+        }
+        for (uint32_t f = 0; !held && f < link; f++) {
+            (void)flow_window_arrived(&w, now + rtt * f / link, rtt);
+        }
+    }
+    EXPECT(w.frames >= 2 * link && w.frames <= 8 * link);
+}
+
 TEST(window_within_a_site_stays_as_it_is) /* home would pay for links that are far away */
 {
     EXPECT_EQ(after(100, 1000, MS / 10), FLOW_BASE);

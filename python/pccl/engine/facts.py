@@ -70,7 +70,7 @@ class Connection(NamedTuple):
     received: int        #: the same
     window: int          #: bytes of contributions that the peer is to have under way, by the rate and delay of its link
     granted: int         #: bytes of them for which there was room in the last operation that PCCL_STAGING_BYTES cut short
-    bounded: int         #: operations cut short to less than 3/4 of the window; 0: `granted` is `window`
+    bounded: int         #: operations cut short to less than half of the window; 0: `granted` is `window`
 
     @classmethod
     def of(cls, info: Any) -> "Connection":

@@ -76,12 +76,18 @@ static void grown(struct stream *s, uint32_t more)
     }
 }
 
+/* Frames that its first window may have beyond FLOW_BASE; none if a lane's part of the staging memory is less than a block. */
+static uint32_t first_share(const struct lane *lane)
+{
+    uint64_t bytes = (uint64_t)lane->engine->staging_most / atomic_load(&lane->engine->lanes);
+    uint64_t share = bytes < LANE_ROOM_BYTES ? 0 : bytes / FLOW_SHARE / LANE_SLOT_BYTES;
+    return lane->windows < share ? (uint32_t)(share - lane->windows) : 0;
+}
+
 void lane_flow_begin(struct stream *s)
 {
-    const struct engine *e = s->lane->engine;
-    uint64_t share = (uint64_t)e->staging_most / FLOW_SHARE / LANE_SLOT_BYTES / atomic_load(&e->lanes), windows = s->lane->windows;
     s->rtt_ns = rtt_of(s);
-    flow_window_init(&s->flow, flow_window_first(s->rtt_ns, LANE_SLOT_BYTES, windows < share ? (uint32_t)(share - windows) : 0));
+    flow_window_init(&s->flow, flow_window_first(s->rtt_ns, LANE_SLOT_BYTES, first_share(s->lane)));
     if (s->flow.frames > FLOW_BASE) {
         grown(s, s->flow.frames - FLOW_BASE);
     }

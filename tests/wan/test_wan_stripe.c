@@ -7,18 +7,21 @@
 
 #include "tests/wan/wan_scene.h"
 
-enum { MEGABYTE = 1 << 18 /* floats */, PEERS = 2, BEGUN = 16, FOUND = 64, SUMS = 40 };
+enum { MEGABYTE = 1 << 18 /* floats */, PEERS = 2, BEGUN = 16, FOUND = 64, SUMS = 40, FIRST_WINDOW = 3 << 20 /* bytes */ };
 
 static struct scene s; /* large */
 
-/* value[2]: sockets of the data connection with the other. */
+/* value[2]: sockets of the data connection with the other; value[3]: what the other may have under way, bytes. */
 static void count_sockets(struct peer *self, const void *argument, struct reply *reply)
 {
     pcclTcpConnection_t to;
-    size_t count = 0;
+    pcclConnectionStats_t links[2]; /* the other is the control link */
+    size_t count = 0, found = 0;
     (void)argument;
     peer_result(reply, pcclGetTcpConnections(self->comm, &to, 1, &count));
     reply->value[2] = count == 1 ? to.sockets : 0;
+    PEER_EXPECT(self, pcclGetConnectionStats(self->comm, links, 2, &found) == pcclSuccess);
+    reply->value[3] = found == 2 ? (int64_t)(links[0].window_bytes + links[1].window_bytes) : 0;
 }
 
 /* argument: int64_t.  Until there are as many; nothing is sent meanwhile, of which a policy could learn. */
@@ -62,10 +65,10 @@ static void leave_and_return(const char *unused)
     sum(MEGABYTE / 8);
     processes_do(&s.all, s.set, wait_for_sockets, &begun, sizeof begun, reply);
     EXPECT(reply[0].value[2] >= begun && reply[1].value[2] >= begun);
+    EXPECT(reply[0].value[3] >= FIRST_WINDOW && reply[1].value[3] >= FIRST_WINDOW); /* without having seen a round trip full of frames */
     for (int i = 0; i < SUMS && sockets() < FOUND && test_failures == 0; i++) {
         sum(2 * MEGABYTE);
     }
-    printf("# %d sockets\n", (int)sockets());
     EXPECT(sockets() >= FOUND);
     process_do(&s.all, 1, peer_destroy, NULL, 0);
     process_do(&s.all, 0, peer_update_until, &alone, sizeof alone);

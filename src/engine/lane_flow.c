@@ -12,8 +12,8 @@
 enum {
     FLOW_LOOK = 32,  /* frames */
     FLOW_ROUNDS = 4, /* round trips */
-    FLOW_SHARE = 8,  /* of what the rooms of all lanes may have, so much is promised to links that have not moved anything yet; half of it, */
-};                   /* since a window takes two of its size in a room (lane_room.c) */
+    FLOW_SHARE = 8,  /* first windows have one part of so many of the staging memory, and twice that in rooms (lane_room.c) */
+};
 #define FLOW_GOAL 125000000.0 /* bytes per second that the advice is for: 1 Gb/s */
 
 /* What an operator should allow one socket: twice a round trip, of which half is for the kernel's own. */

@@ -3,19 +3,17 @@
 #include "pccl/bench_value.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "pccl/command_error.h"
 
 bool bench_refuse(const char *format, ...)
 {
     va_list list;
-    fputs("pccl bench: ", stderr);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    command_error("bench", format, list);
     va_end(list);
-    fputc('\n', stderr);
     return false;
 }
 

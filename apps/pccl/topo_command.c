@@ -5,11 +5,11 @@
 #include "pccl/topo_command.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "pccl/command_error.h"
 #include "pccl/topo_show.h"
 
 enum { TOPO_FINE = 0, TOPO_WORDS = 2 };
@@ -40,11 +40,9 @@ static int print_help(void)
 __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 {
     va_list list;
-    fputs("pccl topo: ", stderr);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    command_error("topo", format, list);
     va_end(list);
-    fputc('\n', stderr);
     return TOPO_WORDS;
 }
 

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: MIT */
 #include "pccl/wan_refuse.h"
 
-#include <stdarg.h>
 #include <stdio.h>
+
+#include "pccl/command_error.h"
 
 bool wan_refuse(char error[WAN_ERROR], const char *format, ...)
 {
@@ -17,9 +18,7 @@ bool wan_refuse(char error[WAN_ERROR], const char *format, ...)
 void wan_complain(const char *format, ...)
 {
     va_list list;
-    fputs("pccl wan: ", stderr);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    command_error("wan", format, list);
     va_end(list);
-    fputc('\n', stderr);
 }

@@ -9,7 +9,6 @@
 
 enum {
     POLICY_FIRST = 16,   /* sockets of all lanes on a long path with losses */
-    POLICY_FAR_US = 5000, /* round trip of a long path */
     POLICY_GAIN = 5,     /* percent that a trial has to gain, and that a trial of fewer may lose */
     POLICY_SETTLED = 10, /* percent between two samples below which a rate no longer grows */
     POLICY_CLEAR = 50,   /* percent: so much that a trial ends at once, and the next one begins */
@@ -42,7 +41,7 @@ bool stripe_policy_answers_loss(const char *congestion)
 
 uint32_t stripe_policy_first(bool answers_loss, uint32_t rtt_us, uint32_t lanes)
 {
-    return answers_loss && rtt_us >= POLICY_FAR_US ? (POLICY_FIRST + lanes - 1) / lanes : 1;
+    return answers_loss && rtt_us >= STRIPE_FAR_US ? (POLICY_FIRST + lanes - 1) / lanes : 1;
 }
 
 bool stripe_policy_held(const struct stripe_hold *h)

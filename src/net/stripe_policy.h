@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { STRIPE_FAR_US = 5000 }; /* round trip of a long path: on a nearer one a queue is soon empty again, and a window soon full */
+
 struct stripe_sample {
     int64_t now;
     int64_t span_ns;   /* since the sample before */

@@ -11,7 +11,7 @@
 #include "net/tcp_estimate.h"
 #include "net/tcp_info.h"
 
-enum { STRIPE_UNSENT_LEAST = 32 << 10, STRIPE_FAR_US = 5000 /* nearer, a queue is soon empty again */ };
+enum { STRIPE_UNSENT_LEAST = 32 << 10 };
 #define STRIPE_US INT64_C(1000)
 #define STRIPE_NEAR_NS INT64_C(1000000000)
 

@@ -377,7 +377,6 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAt
 /* Votes to admit waiting newcomers and to remove departed peers. Blocks until every accepted peer of every group has
  * called it. A peer that was just accepted may call it or skip it, because the others' update was its admission. If
  * they continue without another update, its call returns at once and changes nothing.
- *
  * PendingAsyncOps: an operation has not been awaited. InvalidUsage: another vote is in progress on this communicator,
  * or peers wait for each other in different votes. UpdateTopologyFailed: nothing changed; call again. */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
@@ -385,8 +384,9 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
 /* Asks whether newcomers wait for admission. This is a vote of all accepted peers, and may run beside operations. */
 PCCL_EXPORT pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, bool *pending_out);
 
-/* Votes to measure unknown edges and to apply the best ring order. Admits no peer. InvalidUsage: this peer is alone,
- * according to the last snapshot. PendingAsyncOps: as for pcclUpdateTopology. TopologyOptimizationFailed: call again. */
+/* Votes to measure unknown edges, for at most about 20 s, and to apply the best ring order. Admits no peer. Edges that
+ * are left are measured beside later operations. InvalidUsage: this peer is alone, according to the last snapshot.
+ * PendingAsyncOps: as for pcclUpdateTopology. TopologyOptimizationFailed: call again. */
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
 
 /* Leaves the run, ends all pending calls with MasterConnectionFailed, and frees everything. Waits at most 1 s for

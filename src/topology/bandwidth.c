@@ -152,21 +152,14 @@ bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to)
     return e != NULL;
 }
 
-size_t bandwidth_missing(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t since_ns,
-                         struct bandwidth_edge *out, size_t room)
+bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n)
 {
-    size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++) {
-            const struct bandwidth_entry *e = bandwidth_find(b, ids[i], ids[j]);
-            if (ids[i] == ids[j] || (e != NULL && !e->doubted && e->seen_ns >= since_ns)) {
-                continue;
+            if (ids[i] != ids[j] && !bandwidth_sure(b, ids[i], ids[j])) {
+                return false;
             }
-            if (found < room) {
-                out[found] = (struct bandwidth_edge){.from = (uint16_t)i, .to = (uint16_t)j};
-            }
-            found++;
         }
     }
-    return found;
+    return true;
 }

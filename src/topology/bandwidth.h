@@ -66,9 +66,7 @@ bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64
 /* False if it was never measured. */
 bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to);
 
-/* The edges among ids[0..n) that were never measured, are doubted, or were last seen before `since_ns` (0: any age will do), by rows.
- * Writes the first `room` of them and returns how many there are in all. */
-size_t bandwidth_missing(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t since_ns,
-                         struct bandwidth_edge *out, size_t room);
+/* Whether all edges among ids[0..n) were measured, and none is doubted. */
+bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n);
 
 #endif

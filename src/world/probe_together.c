@@ -1,4 +1,4 @@
-/* probe_together.c - the last round of an optimisation: every member measures its edges to all others at once.
+/* probe_together.c - the last probes of an optimisation: every member measures its edges to all others at once.
  *
  * Its one idea: eight good paths and one good uplink look alike as long as paths are measured one by one.  What all edges out of a member carry
  * together is what its uplink carries, and it is kept as an edge to nobody (topology/rates.h); likewise for the downlink.
@@ -6,8 +6,8 @@
  * Invariant: each edge counts once; a round that is broken off leaves what was known before.
  * SPDX-License-Identifier: MIT */
 #include "topology/rates.h"
+#include "world/measuring.h"
 #include "world/trees_make.h"
-#include "world/world_state.h"
 
 enum { TOGETHER_LEAST = 3, TOGETHER_TIMES = 5 /* as long as a probe of its own: streams that share a link take turns */ };
 
@@ -27,7 +27,7 @@ static bool is_due(const struct world *w, const struct view_record *v)
         return false;
     }
     const uint64_t *keys = member_rates_keys(w, v->ids, v->members);
-    if (bandwidth_missing(&w->bandwidth, keys, v->members, 0, NULL, 0) > 0) {
+    if (!bandwidth_complete(&w->bandwidth, keys, v->members)) {
         return false;
     }
     for (uint32_t i = 0; i < v->members; i++) {
@@ -40,7 +40,7 @@ static bool is_due(const struct world *w, const struct view_record *v)
 
 static uint32_t start_member(struct world *w, const struct view_record *v, struct member *from)
 {
-    struct msg_probe p = {.round = w->optimise.first_round + w->optimise.rounds, .duration_ms = (uint32_t)(probe_together_ns(w) / 1000000)};
+    struct msg_probe p = {.round = w->optimise.next_round, .duration_ms = (uint32_t)(probe_together_ns(w) / 1000000)};
     uint32_t probes = 0;
     from->together = 0;
     from->up_bps = from->down_bps = 0; /* no answer comes before all have been asked */
@@ -72,7 +72,7 @@ bool probe_together_start(struct world *w)
     }
     if (probes > 0) {
         w->optimise.together = true;
-        w->optimise.round = w->optimise.rounds++;
+        w->optimise.next_round++;
         w->optimise.waiting = probes;
     }
     return probes > 0;
@@ -82,7 +82,7 @@ bool probe_together_measured(struct world *w, struct member *mb, const struct ms
 {
     struct group *g = member_group(w, mb);
     uint32_t rank = g != NULL ? view_place(view_current(g), ms->to) : SLOT_NONE;
-    if (rank >= TREES_MEMBERS || (mb->together >> rank & 1) == 0) {
+    if (ms->round + 1 != w->optimise.next_round || rank >= TREES_MEMBERS || (mb->together >> rank & 1) == 0) {
         return false; /* not asked for, or for the second time */
     }
     struct member *to = member_find(w, ms->to);

@@ -39,8 +39,8 @@ static size_t lay_out_world(struct layout *l, const struct world_size *s, struct
     w->bandwidth.entries = layout_take(l, w->bandwidth.capacity, sizeof *w->bandwidth.entries);
     w->absent.entries = layout_take(l, w->absent.room, sizeof *w->absent.entries);
     w->optimise.slots = layout_take(l, n, sizeof *w->optimise.slots);
-    w->optimise.storage = layout_take(l, PROBE_ROUNDS_ROOM(n), sizeof *w->optimise.storage);
-    w->optimise.edges = layout_take(l, n * n, sizeof *w->optimise.edges);
+    w->optimise.probe_to = layout_take(l, n, sizeof *w->optimise.probe_to);
+    w->optimise.probe_words = layout_take(l, probe_order_words((uint32_t)n), sizeof *w->optimise.probe_words);
     return l->used;
 }
 
@@ -220,15 +220,12 @@ static void move_rates(struct bandwidth *to, const struct bandwidth *from)
     }
 }
 
-/* The schedule under way goes on in the new storage. */
-static void move_probes(struct optimise *to, const struct optimise *from, uint32_t room)
+/* The order of probes goes on in the new storage. */
+static void move_probes(struct optimise *to, const struct optimise *from)
 {
-    copy(to->slots, from->slots, room * sizeof *to->slots);
-    if (to->schedule.to != NULL) {
-        copy(to->storage, from->storage, PROBE_ROUNDS_ROOM(room) * sizeof *to->storage);
-        to->schedule.to = to->storage + (from->schedule.to - from->storage);
-        to->schedule.from = to->storage + (from->schedule.from - from->storage);
-    }
+    uint32_t n = from->order.n;
+    copy(to->slots, from->slots, n * sizeof *to->slots);
+    probe_order_move(&to->order, &from->order, to->probe_words, to->probe_to);
 }
 
 static struct world *move_world(struct world *old, const struct world_size *s, void *memory)
@@ -248,7 +245,7 @@ static struct world *move_world(struct world *old, const struct world_size *s, v
     }
     move_rates(&w->bandwidth, &old->bandwidth);
     copy(w->absent.entries, old->absent.entries, old->absent.count * sizeof *w->absent.entries);
-    move_probes(&w->optimise, &old->optimise, old->probe_room);
+    move_probes(&w->optimise, &old->optimise);
     w->member_room = s->members;
     w->group_room = s->groups;
     w->probe_room = s->probed;

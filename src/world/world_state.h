@@ -14,7 +14,7 @@
 #include "core/phase.h"
 #include "core/stall.h"
 #include "topology/bandwidth.h"
-#include "topology/probe_rounds.h"
+#include "topology/probe_order.h"
 #include "topology/tree_set.h"
 #include "world/absent.h"
 #include "world/common.h"
@@ -100,8 +100,11 @@ struct member {
     uint32_t failed_round;  /* ... the last of them, */
     int64_t failed_at;      /* ... and when */
     /* optimise */
-    uint64_t probing;       /* whom it measures in this round, 0 nobody */
-    bool probe_held;        /* ... once that one has measured the way to this one */
+    uint64_t probing;       /* whom it measures, 0 nobody, */
+    uint32_t probe_round;   /* ... under this number, */
+    int64_t probe_at, probe_by; /* ... since and until when; `probe_rests`: that has ended, its ends rest until then */
+    bool probe_rests;
+    uint32_t probe_place;   /* in the order of probes, from 1; 0 none */
     uint32_t together;      /* ranks to which it measures in the round of all edges at once, and has not answered */
     double up_bps, down_bps; /* what that round has shown of its link so far */
 };
@@ -227,17 +230,16 @@ struct admission {
 
 struct optimise {
     uint8_t phase;
-    bool lost;              /* one of the schedule, whose group may have ended with it: nobody freezes then */
-    uint32_t round, rounds; /* of this schedule; number = first_round + round */
-    uint32_t first_round, waiting;
-    bool together, together_over; /* the last round is on, of all edges at once; has been */
-    int64_t deadline;
+    bool lost;              /* one of the order, whose group may have ended with it: nobody freezes then */
+    uint32_t next_round;    /* number of the next probe: none is used twice, so that late answers are told apart */
+    bool together, together_over; /* all edges are measured at once; have been */
+    uint32_t waiting;       /* ... answers that are */
+    int64_t deadline, until, look_at; /* when a probe ends, or is given up; when no more begin in this vote; when one may begin beside other work */
     uint64_t persist;
-    struct probe_rounds schedule;
-    uint32_t count;           /* members of the schedule */
-    uint32_t *slots;          /* owned */
-    uint16_t *storage;        /* owned */
-    struct bandwidth_edge *edges; /* owned */
+    struct probe_order order;
+    uint32_t *slots;        /* owned: members of the order */
+    uint16_t *probe_to;     /* owned */
+    uint64_t *probe_words;  /* owned */
 };
 
 /* A rank of a world of a given size. */
@@ -578,13 +580,6 @@ void election_reset(struct world *w, struct group *g, const char *why); /* nobod
 
 /* optimise.c */
 void optimise_settle(struct world *w);
-/* probe_together.c */
-bool probe_together_start(struct world *w); /* the last round of an optimisation; false: nothing is left to measure */
-/* An answer of that round; false: it was not waited for. */
-bool probe_together_measured(struct world *w, struct member *mb, const struct msg_measured *ms);
-void probe_together_end(struct world *w);   /* keeps what is complete */
-int64_t probe_together_ns(const struct world *w); /* of each probe in it */
-
 void optimise_measured(struct world *w, struct member *mb, const struct msg_measured *ms);
 void optimise_solved(struct world *w, const struct master_event *e);
 void optimise_persisted(struct world *w, uint64_t number);

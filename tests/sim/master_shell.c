@@ -37,6 +37,7 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .admit_ns = 5 * CLOCK_S,
         .collect_ns = 200 * CLOCK_MS,
         .probe_ns = 20 * CLOCK_MS,
+        .measure_ns = o->measure_ns,
         .plan = {.lanes = (uint16_t)o->lanes,
                  .frame_bytes = o->frame_bytes,
                  .eager_bytes = o->eager_bytes,

@@ -50,6 +50,7 @@ void options_draw(struct options *o, uint64_t seed)
         o->heartbeat_ns = CLOCK_S / 2;
         o->dead_ns = o->stall_ns = 3 * CLOCK_S;
     }
+    o->measure_ns = mix64(seed, 97) % 3 == 0 ? (int64_t)(mix64(seed, 98) % 8 + 1) * 20 * CLOCK_MS : 15 * CLOCK_S; /* a few probes, or all */
     o->persist_ns = rng_below(&r, 2) == 0 ? 0 : 20 * CLOCK_MS;
     o->fault_ns = (int64_t)pick(&r, 1, 5) * 20 * o->latency_ns * 10 + CLOCK_S / 5;
     o->split_percent = rng_below(&r, 2) == 0 ? 0 : pick(&r, 5, 60);

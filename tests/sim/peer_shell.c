@@ -406,7 +406,7 @@ static void node_act(struct cluster *cl, struct node *n, const struct action *a)
         break;
     case ACT_PROBE:
         n->probes++;
-        cluster_post(cl, (int64_t)a->value * CLOCK_MS + cluster_delay(cl), EVENT_MEASURED, n->index, a->slot, a->id, 0);
+        cluster_post(cl, (int64_t)a->value * CLOCK_MS * (1 + (int64_t)(a->slot % 3)) + cluster_delay(cl), EVENT_MEASURED, n->index, a->slot, a->id, 0);
         break;
     case ACT_TRACE:
         cluster_trace(cl, n->index, (const char *)n->out.bytes + a->frame, a->frame_bytes, a->value);

@@ -91,7 +91,7 @@ struct options {
     uint32_t query_percent, optimise_percent, sync_percent, update_on_error_percent, update_first_percent;
     uint32_t repeat_percent; /* syncs to which all members come with the revision of the last one */
     bool places;             /* some pairs, of which the master may be one, are further apart than others */
-    int64_t latency_ns, jitter_ns, heartbeat_ns, dead_ns, stall_ns, persist_ns, fault_ns;
+    int64_t latency_ns, jitter_ns, heartbeat_ns, dead_ns, stall_ns, persist_ns, fault_ns, measure_ns;
     uint32_t split_percent;  /* deliveries cut into pieces */
     uint32_t socket_bytes;   /* room of a data connection */
     uint32_t rate;           /* bytes a second from one process to another; 0: no limit */

@@ -203,6 +203,14 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
     peer_goes(c, p, true);
 }
 
+/* peer_probes.c */
+struct cluster *cluster_voted(uint32_t count); /* new members, all of which have asked for a better ring */
+typedef uint64_t peer_rate(const struct cluster *c, uint64_t from, uint64_t to); /* of an edge, by ids */
+/* Answers all probes until none comes any more.  Edges that are measured at once share the member's link, which is as fast as one of them if
+ * `shared`.  Returns how many. */
+uint32_t cluster_measure(struct cluster *c, peer_rate *rate, bool shared);
+uint64_t peer_rate_alike(const struct cluster *c, uint64_t from, uint64_t to); /* 100 Mb/s */
+
 /* peer_place.c */
 void peer_put_addresses(const struct peer_place *at, struct msg_register *to);
 

@@ -3,20 +3,6 @@
 #include "master_peers.h"
 #include "tests/testing.h"
 
-static struct cluster *voted(uint32_t count)
-{
-    struct cluster *c = cluster_new();
-    cluster_members(c, count, 0);
-    for (uint32_t i = 0; i < count; i++) {
-        peer_forget(&c->peers[i]);
-        c->peers[i].probes = 0;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
-    }
-    return c;
-}
-
 /* Members 0 and 1 of one group, 2 and 3 of another. */
 static struct cluster *two_pairs(void)
 {
@@ -27,32 +13,6 @@ static struct cluster *two_pairs(void)
     peer_join(c, 2);
     peer_vote(c, a, VOTE_UPDATE);
     return c;
-}
-
-/* Of an edge, by ids. */
-typedef uint64_t rate_of(const struct cluster *c, uint64_t from, uint64_t to);
-
-/* Answers all probes until none comes any more.  Edges that are measured at once share the member's link, which is as fast as one of them if
- * `shared`.  Returns how many. */
-static uint32_t measure(struct cluster *c, rate_of *rate, bool shared)
-{
-    uint32_t measured = 0;
-    for (bool any = true; any;) {
-        any = false;
-        uint32_t asked[PEERS_MOST]; /* what comes with the last answer of a round belongs to the next one */
-        for (uint32_t i = 0; i < c->count; i++) {
-            asked[i] = c->peers[i].open ? c->peers[i].probes : 0;
-        }
-        for (uint32_t i = 0; i < c->count; i++) {
-            struct msg_probe probe;
-            for (uint32_t k = 0; k < asked[i] && peer_asked(&c->peers[i], &probe); k++) {
-                peer_measured(c, &c->peers[i], &probe, rate(c, c->peers[i].id, probe.to) / (shared ? asked[i] : 1));
-                measured++;
-                any = true;
-            }
-        }
-    }
-    return measured;
 }
 
 static uint64_t slow_from, slow_to;
@@ -68,12 +28,12 @@ static uint32_t measure_all(struct cluster *c, uint64_t from, uint64_t to)
 {
     slow_from = from;
     slow_to = to;
-    return measure(c, all_but_one, true);
+    return cluster_measure(c, all_but_one, true);
 }
 
 TEST(every_edge_is_measured_once_and_the_ring_is_applied) /* R18 */
 {
-    struct cluster *c = voted(4);
+    struct cluster *c = cluster_voted(4);
     struct peer *p = c->peers;
     uint64_t view = p[0].view;
     EXPECT_EQ(measure_all(c, p[0].id, p[1].id), 2 * 12);
@@ -127,7 +87,7 @@ static uint32_t measure_again(struct cluster *c)
 
 TEST(an_edge_that_its_member_doubts_is_measured_again_and_all_at_once) /* plans would stand on what was measured at first, for ever */
 {
-    struct cluster *c = voted(4);
+    struct cluster *c = cluster_voted(4);
     struct peer *p = c->peers;
     const uint32_t same[4] = {0, 1, 2, 3};
     measure_all(c, 0, 0);
@@ -147,7 +107,7 @@ TEST(an_edge_that_its_member_doubts_is_measured_again_and_all_at_once) /* plans 
 
 TEST(ring_survives_a_leave) /* repair, not reset */
 {
-    struct cluster *c = voted(4);
+    struct cluster *c = cluster_voted(4);
     struct peer *p = c->peers;
     measure_all(c, p[0].id, p[1].id);
     const uint32_t better[4] = {0, 2, 1, 3};
@@ -180,7 +140,7 @@ TEST(byte_costs_what_it_takes_where_equal_shares_wait_longest) /* or 64 MiB go t
     for (uint32_t i = 0; i < 4; i++) {
         peer_vote(c, &p[i], VOTE_OPTIMISE);
     }
-    measure(c, one_slow_one_bad, true);
+    cluster_measure(c, one_slow_one_bad, true);
     const uint32_t better[4] = {0, 2, 1, 3};
     cluster_solved(c, c->solve, better, 4);
     /* Half of the buffer goes over that edge, where each member sends three halves of it. */
@@ -220,7 +180,7 @@ TEST(links_within_a_site_cost_what_the_members_have_measured) /* they are not wh
 
 TEST(newcomers_wait_until_a_ring_that_all_have_left_is_durable) /* their view was published in its place, before anybody had linked */
 {
-    struct cluster *c = voted(4);
+    struct cluster *c = cluster_voted(4);
     struct peer *p = c->peers;
     measure_all(c, p[0].id, p[1].id);
     struct peer *a = peer_join(c, 0), *b = peer_join(c, 0);
@@ -242,7 +202,7 @@ TEST(newcomers_wait_until_a_ring_that_all_have_left_is_durable) /* their view wa
 
 TEST(member_lost_between_probes_releases_the_others) /* R9 */
 {
-    struct cluster *c = voted(4);
+    struct cluster *c = cluster_voted(4);
     struct peer *p = c->peers;
     EXPECT(peer_saw(&p[0], "PROBE"));
     peer_crash(c, &p[3]);
@@ -264,10 +224,10 @@ static uint64_t slow_last(const struct cluster *c, uint64_t from, uint64_t to)
 
 TEST(a_view_gets_trees_of_what_was_measured) /* else slices go over links that nobody knows, or equal ones over unequal links */
 {
-    struct cluster *c = voted(4);
+    struct cluster *c = cluster_voted(4);
     struct peer *p = c->peers;
     EXPECT_EQ(p[0].trees.count, 0);
-    measure(c, slow_last, true);
+    cluster_measure(c, slow_last, true);
     const uint32_t same[4] = {0, 1, 2, 3};
     cluster_solved(c, c->solve, same, 4);
     EXPECT(!p[0].voting);
@@ -296,20 +256,12 @@ TEST(a_view_gets_trees_of_what_was_measured) /* else slices go over links that n
     cluster_free(c);
 }
 
-static uint64_t alike(const struct cluster *c, uint64_t from, uint64_t to)
-{
-    (void)c;
-    (void)from;
-    (void)to;
-    return 100000000;
-}
-
 /* ns that a MiB takes along the trees of three members, all of whose edges are alike. */
 static uint32_t trees_of_three(bool shared)
 {
-    struct cluster *c = voted(3);
+    struct cluster *c = cluster_voted(3);
     const uint32_t same[3] = {0, 1, 2};
-    EXPECT_EQ(measure(c, alike, shared), 2 * 6);
+    EXPECT_EQ(cluster_measure(c, peer_rate_alike, shared), 2 * 6);
     cluster_solved(c, c->solve, same, 3);
     uint32_t ns = c->peers[0].last_view.plan.tree_mib_ns;
     cluster_free(c);
@@ -325,7 +277,7 @@ TEST(paths_that_carry_their_rates_at_once_are_told_from_a_link_that_they_share) 
 
 TEST(round_of_all_edges_at_once_that_is_not_answered_is_not_waited_for)
 {
-    struct cluster *c = voted(3);
+    struct cluster *c = cluster_voted(3);
     struct peer *p = c->peers;
     struct msg_probe probe;
     while (p[0].probes + p[1].probes + p[2].probes < 6) { /* until that round comes */
@@ -354,7 +306,7 @@ TEST(round_of_all_edges_at_once_that_is_not_answered_is_not_waited_for)
         }
         peer_vote(c, &p[i], VOTE_OPTIMISE);
     }
-    EXPECT_EQ(measure(c, alike, false), 6); /* the next vote begins with that round */
+    EXPECT_EQ(cluster_measure(c, peer_rate_alike, false), 6); /* the next vote begins with that round */
     cluster_solved(c, c->solve, same, 3);
     EXPECT(p[0].last_view.plan.tree_mib_ns < 55930000);
     EXPECT(!master_poisoned(c->master));
@@ -372,7 +324,7 @@ TEST(group_that_ends_between_probes_releases_the_other_groups)
         peer_cut(c, &c->peers[i]);
     }
     cluster_pass(c, 60000);
-    EXPECT_EQ(measure_all(c, 0, 0), 2); /* one is of the round that was broken off */
+    EXPECT_EQ(measure_all(c, 0, 0), 3); /* one is of the vote that was broken off, and both ways have been given up */
     EXPECT(!c->peers[2].voting && !c->peers[3].voting);
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
@@ -380,7 +332,7 @@ TEST(group_that_ends_between_probes_releases_the_other_groups)
 
 TEST(member_lost_while_the_ring_is_searched)
 {
-    struct cluster *c = voted(4);
+    struct cluster *c = cluster_voted(4);
     struct peer *p = c->peers;
     measure_all(c, 0, 0);
     uint64_t old = c->solve;
@@ -397,7 +349,7 @@ TEST(member_lost_while_the_ring_is_searched)
 
 TEST(probe_that_does_not_come_back_is_not_waited_for)
 {
-    struct cluster *c = voted(2);
+    struct cluster *c = cluster_voted(2);
     struct peer *p = c->peers;
     peer_measured(c, &p[0], &p[0].probe[0], 5000000);
     EXPECT(p[0].voting);
@@ -406,9 +358,35 @@ TEST(probe_that_does_not_come_back_is_not_waited_for)
     cluster_free(c);
 }
 
+TEST(probe_that_takes_long_holds_up_nobody_else) /* all waited for the slowest of each round */
+{
+    struct cluster *c = cluster_voted(4);
+    struct peer *p = c->peers;
+    struct msg_probe slow, probe;
+    EXPECT(peer_asked(&p[0], &slow) && slow.to == p[1].id);
+    uint32_t measured = 0;
+    for (bool any = true; any;) {
+        any = false;
+        for (int i = 1; i < 4; i++) {
+            while (peer_asked(&p[i], &probe)) {
+                peer_measured(c, &p[i], &probe, 100000000);
+                any = true;
+                measured++;
+            }
+        }
+    }
+    EXPECT_EQ(measured, 6); /* of 1, 2 and 3, but for the way back */
+    peer_measured(c, &p[0], &slow, 100000000);
+    peer_measured(c, &p[0], &slow, 100000000); /* counts once */
+    EXPECT_EQ(cluster_measure(c, peer_rate_alike, true), 5 + 12);
+    EXPECT_EQ(c->solves, 1);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
 TEST(optimise_alone_is_answered_at_once)
 {
-    struct cluster *c = voted(1);
+    struct cluster *c = cluster_voted(1);
     EXPECT_STR(c->peers[0].log, "ANSWER ");
     EXPECT_EQ(c->peers[0].answer.sizes.global, 1);
     cluster_free(c);

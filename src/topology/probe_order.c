@@ -1,0 +1,110 @@
+/* probe_order.c - see probe_order.h.
+ *
+ * Senders are looked at in turn, each from the receiver behind itself on.  While nothing is known, and all probes take equally long, the probes
+ * under way are rotations of all peers: n - 1 of them measure all edges.
+ * SPDX-License-Identifier: MIT */
+#include "topology/probe_order.h"
+
+#include <string.h>
+
+#include "core/bitset.h"
+
+size_t probe_order_words(uint32_t n)
+{
+    return ((size_t)n + 1) * bitset_words(n);
+}
+
+void probe_order_init(struct probe_order *p, uint32_t n, uint64_t *words, uint16_t *to)
+{
+    *p = (struct probe_order){.n = n, .row = words, .free = words + (size_t)n * bitset_words(n), .to = to};
+    if (n == 0) {
+        return;
+    }
+    memset(words, 0, probe_order_words(n) * sizeof *words);
+    for (uint32_t i = 0; i < n; i++) {
+        to[i] = PROBE_ORDER_NONE;
+        bitset_add(p->free, i);
+    }
+}
+
+void probe_order_move(struct probe_order *to, const struct probe_order *from, uint64_t *words, uint16_t *to_of)
+{
+    *to = *from;
+    to->row = words;
+    to->free = words + (size_t)from->n * bitset_words(from->n);
+    to->to = to_of;
+    if (from->n > 0) {
+        memcpy(words, from->row, probe_order_words(from->n) * sizeof *words);
+        memcpy(to_of, from->to, from->n * sizeof *to_of);
+    }
+}
+
+static uint64_t *row_of(const struct probe_order *p, uint32_t from)
+{
+    return p->row + (size_t)from * bitset_words(p->n);
+}
+
+void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to)
+{
+    if (p->to[from] != to && !bitset_has(row_of(p, from), to)) {
+        bitset_add(row_of(p, from), to);
+        p->waiting++;
+    }
+}
+
+bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to)
+{
+    if (p->to[from] != PROBE_ORDER_NONE || !bitset_has(p->free, to)) {
+        return false;
+    }
+    if (bitset_has(row_of(p, from), to)) {
+        bitset_remove(row_of(p, from), to);
+        p->waiting--;
+    }
+    bitset_remove(p->free, to);
+    p->to[from] = to;
+    p->busy++;
+    return true;
+}
+
+/* The first receiver in [at, end) that waits for a probe of `from` and is free; NONE: there is none. */
+static uint16_t receiver_in(const struct probe_order *p, uint32_t from, uint32_t at, uint32_t end)
+{
+    const uint64_t *row = row_of(p, from);
+    for (uint32_t i = at; i < end; i = (i / 64 + 1) * 64) {
+        uint64_t rest = (row[i / 64] & p->free[i / 64]) >> (i % 64);
+        for (; rest != 0; rest &= rest - 1) {
+            uint32_t to = i + (uint32_t)__builtin_ctzll(rest);
+            if (to < end && p->to[to] != from) {
+                return (uint16_t)to;
+            }
+        }
+    }
+    return PROBE_ORDER_NONE;
+}
+
+bool probe_order_next(struct probe_order *p, struct bandwidth_edge *out)
+{
+    for (uint32_t from = 0; from < p->n && p->waiting > 0; from++) {
+        if (p->to[from] != PROBE_ORDER_NONE) {
+            continue;
+        }
+        uint16_t to = receiver_in(p, from, from + 1, p->n);
+        to = to == PROBE_ORDER_NONE ? receiver_in(p, from, 0, from) : to;
+        if (to != PROBE_ORDER_NONE) {
+            (void)probe_order_begin(p, (uint16_t)from, to); /* both are free */
+            *out = (struct bandwidth_edge){.from = (uint16_t)from, .to = to};
+            return true;
+        }
+    }
+    return false;
+}
+
+void probe_order_end(struct probe_order *p, uint16_t from)
+{
+    if (p->to[from] != PROBE_ORDER_NONE) {
+        bitset_add(p->free, p->to[from]);
+        p->to[from] = PROBE_ORDER_NONE;
+        p->busy--;
+    }
+}

@@ -1,0 +1,44 @@
+/* probe_order.h - which edges are measured at the same time, and which one begins next.
+ *
+ * Its one idea: a peer sends at most one probe and receives at most one, and no two peers probe each other.  Full-duplex links
+ * then do not disturb each other, and no queue delays the acknowledgements of a stream the other way.  An edge begins as soon as
+ * both of its ends are free: it never waits for a slow edge between others.
+ * Invariant: an edge is waiting, under way, or neither; to[i] == k  =>  k is not in `free`.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TOPOLOGY_PROBE_ORDER_H
+#define PCCL_TOPOLOGY_PROBE_ORDER_H
+
+#include "topology/bandwidth.h"
+
+enum { PROBE_ORDER_PEERS_MAX = 1024, PROBE_ORDER_NONE = 0xFFFF };
+
+struct probe_order {
+    uint32_t n;         /* peers */
+    uint32_t waiting, busy; /* edges that have not begun; that are under way */
+    uint64_t *row;      /* borrowed, a set of receivers for each sender: edges that wait */
+    uint64_t *free;     /* borrowed, a set: receivers of no probe */
+    uint16_t *to;       /* borrowed, by sender: the receiver of its probe, or NONE */
+};
+
+/* Words that `row` and `free` take together. */
+size_t probe_order_words(uint32_t n);
+
+/* Of n peers, at most the limit: no edge waits.  `words` holds probe_order_words(n), `to` n. */
+void probe_order_init(struct probe_order *p, uint32_t n, uint64_t *words, uint16_t *to);
+
+/* Goes on in other storage, of the same sizes at least. */
+void probe_order_move(struct probe_order *to, const struct probe_order *from, uint64_t *words, uint16_t *to_of);
+
+/* The edge waits, unless it does already or is under way. */
+void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to);
+
+/* The edge is under way, whether it was waiting or not, unless one of its ends has a probe already: false. */
+bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to);
+
+/* An edge that waits and may begin: it is under way then.  False: there is none now. */
+bool probe_order_next(struct probe_order *p, struct bandwidth_edge *out);
+
+/* The probe of that sender has ended, if it had one. */
+void probe_order_end(struct probe_order *p, uint16_t from);
+
+#endif

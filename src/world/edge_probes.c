@@ -1,0 +1,222 @@
+/* edge_probes.c - measuring the edges that nobody knows yet, each as soon as both of its ends are free (topology/probe_order.h).
+ *
+ * A vote begins no more probes once it has measured for `measure_ns`: many far members would wait for minutes.  Edges that are left are measured
+ * beside what the members do then: a peer's link is measured for a twentieth of the time at most.  A vote goes on with what is left.
+ * Invariant: a member that measures, or rests after it, has a place in the order; each does so until its own deadline.
+ * SPDX-License-Identifier: MIT */
+#include "core/clock.h"
+#include "topology/probe_meter.h"
+#include "world/measuring.h"
+
+enum {
+    BESIDE_REST = 19,   /* times as long as a probe took, its ends are left alone */
+    BESIDE_MEMBERS = 40, /* of so many one more begins to measure at a time: a probe takes some seconds */
+};
+
+#define BESIDE_AFTER (10 * CLOCK_S) /* a vote: what comes then is not disturbed at once */
+#define BESIDE_EVERY CLOCK_S        /* not all at the same time */
+
+int64_t edge_probes_answered_by(const struct world *w, int64_t probe_ns)
+{
+    return w->common->now + PROBE_METER_LIMIT * probe_ns + w->common->config.register_ns;
+}
+
+static struct member *member_at(const struct world *w, uint32_t place)
+{
+    return &w->members[w->optimise.slots[place]];
+}
+
+/* Of one group, whose members have the places [first, end).  Edges that do not exist are not measured. */
+static void add_edges(struct world *w, struct group *g, uint32_t first, uint32_t end)
+{
+    struct optimise *o = &w->optimise;
+    const struct view_record *v = view_current(g);
+    for (uint32_t i = first; i < end; i++) {
+        const struct member *from = member_at(w, i);
+        for (uint32_t k = first; k < end; k++) {
+            const struct member *to = member_at(w, k);
+            if (i != k && !bandwidth_sure(&w->bandwidth, from->rates_key, to->rates_key) && !edges_missing(v, from->id, to->id)) {
+                probe_order_add(&o->order, (uint16_t)i, (uint16_t)k);
+            }
+        }
+    }
+}
+
+static uint32_t place_members(struct world *w)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < w->member_room; k++) {
+        w->members[k].probe_place = 0;
+        w->members[k].probe_rests = false;
+    }
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        for (uint32_t k = 0; k < w->member_room; k++) {
+            if (member_accepted_in(w, &w->members[k], &w->groups[i])) {
+                w->optimise.slots[n++] = k;
+                w->members[k].probe_place = n;
+            }
+        }
+    }
+    return n;
+}
+
+/* What is measured beside other work goes on in the vote. */
+static void go_on(struct world *w)
+{
+    for (uint32_t i = 0; i < w->optimise.order.n; i++) {
+        struct member *mb = member_at(w, i);
+        const struct member *to = mb->probing != 0 ? member_find(w, mb->probing) : NULL;
+        bool here = to != NULL && to->probe_place != 0 && probe_order_begin(&w->optimise.order, (uint16_t)i, (uint16_t)(to->probe_place - 1));
+        mb->probing = here ? mb->probing : 0;
+    }
+}
+
+void edge_probes_plan(struct world *w)
+{
+    struct optimise *o = &w->optimise;
+    probe_order_init(&o->order, place_members(w), o->probe_words, o->probe_to);
+    for (uint32_t first = 0, end; first < o->order.n; first = end) {
+        struct group *g = member_group(w, member_at(w, first));
+        end = first;
+        while (end < o->order.n && member_group(w, member_at(w, end)) == g) {
+            end++;
+        }
+        add_edges(w, g, first, end);
+    }
+    go_on(w);
+}
+
+/* Whether a member still has this place: it may have gone, and another one may have its slot. */
+static bool is_here(const struct world *w, uint32_t place)
+{
+    const struct member *mb = member_at(w, place);
+    return mb->phase == MEMBER_ACCEPTED && mb->probe_place == place + 1;
+}
+
+/* The next deadline of all. */
+static void set_deadline(struct world *w)
+{
+    struct optimise *o = &w->optimise;
+    o->deadline = o->phase == OPTIMISE_IDLE && o->order.waiting > 0 ? o->look_at : NEVER;
+    for (uint32_t i = 0; i < o->order.n; i++) {
+        const struct member *mb = member_at(w, i);
+        if ((mb->probing != 0 || mb->probe_rests) && is_here(w, i) && mb->probe_by < o->deadline) {
+            o->deadline = mb->probe_by;
+        }
+    }
+}
+
+static void send_probe(struct world *w, struct member *from, const struct member *to)
+{
+    int64_t probe_ns = w->common->config.probe_ns;
+    struct msg_probe p = {.round = w->optimise.next_round++, .to = to->id, .duration_ms = (uint32_t)(probe_ns / 1000000)};
+    from->probing = to->id;
+    from->probe_round = p.round;
+    from->probe_at = w->common->now;
+    from->probe_by = edge_probes_answered_by(w, probe_ns);
+    put_probe(outbox_frame(w->common->out, FRAME_PROBE, w->run, 0), &p);
+    outbox_send(w->common->out, MASTER_SEND, from->conn);
+}
+
+/* At most so many, of those that may begin. */
+static void start(struct world *w, uint32_t most)
+{
+    struct optimise *o = &w->optimise;
+    struct bandwidth_edge e;
+    while (most > 0 && probe_order_next(&o->order, &e)) {
+        struct member *from = member_at(w, e.from), *to = member_at(w, e.to);
+        if (!is_here(w, e.from) || !is_here(w, e.to) || from->conn == SLOT_NONE || to->conn == SLOT_NONE) {
+            probe_order_end(&o->order, e.from); /* gone, or away for a while: the edge stays unknown */
+        } else {
+            send_probe(w, from, to);
+            most--;
+        }
+    }
+}
+
+bool edge_probes_start(struct world *w)
+{
+    if (w->common->now < w->optimise.until) {
+        start(w, UINT32_MAX);
+    }
+    set_deadline(w);
+    return w->optimise.order.busy > 0;
+}
+
+static void end_probe(struct world *w, struct member *mb)
+{
+    mb->probing = 0;
+    if (w->optimise.phase == OPTIMISE_IDLE) {
+        mb->probe_rests = true;
+        mb->probe_by = w->common->now + BESIDE_REST * (w->common->now - mb->probe_at);
+    } else {
+        probe_order_end(&w->optimise.order, (uint16_t)(mb->probe_place - 1));
+    }
+}
+
+static void keep(struct world *w, struct member *from, struct member *to, const struct msg_measured *ms)
+{
+    if (bandwidth_set(&w->bandwidth, from->rates_key, to->rates_key, ms->bits_per_second, (uint64_t)w->common->now)) { /* full: stays unknown */
+        (void)bandwidth_set_way(&w->bandwidth, from->rates_key, to->rates_key, ms->rtt_us, ms->loss_ppm);
+        from->rated = to->rated = true;
+    }
+}
+
+bool edge_probes_measured(struct world *w, struct member *mb, const struct msg_measured *ms)
+{
+    if (mb->probing == 0 || mb->probing != ms->to || mb->probe_round != ms->round) {
+        return false; /* of an earlier vote, or given up */
+    }
+    struct member *to = member_find(w, ms->to);
+    end_probe(w, mb);
+    if (to != NULL) {
+        keep(w, mb, to, ms);
+    }
+    set_deadline(w);
+    return true;
+}
+
+void edge_probes_expire(struct world *w)
+{
+    struct optimise *o = &w->optimise;
+    for (uint32_t i = 0; i < o->order.n; i++) {
+        struct member *mb = member_at(w, i);
+        if (!is_here(w, i)) {
+            probe_order_end(&o->order, (uint16_t)i);
+        } else if (mb->probing != 0 && mb->probe_by <= w->common->now) {
+            end_probe(w, mb);
+        } else if (mb->probe_rests && mb->probe_by <= w->common->now) {
+            mb->probe_rests = false;
+            probe_order_end(&o->order, (uint16_t)i);
+        }
+    }
+    set_deadline(w);
+}
+
+bool edge_probes_beside(struct world *w)
+{
+    w->optimise.look_at = w->common->now + BESIDE_AFTER;
+    set_deadline(w);
+    return w->optimise.order.waiting > 0;
+}
+
+void edge_probes_beside_look(struct world *w)
+{
+    struct optimise *o = &w->optimise;
+    edge_probes_expire(w);
+    if (o->look_at <= w->common->now) {
+        start(w, vote_quiet(w, NULL) ? 1 + o->order.n / BESIDE_MEMBERS : 0);
+        o->look_at = w->common->now + BESIDE_EVERY;
+    }
+    set_deadline(w);
+}
+
+void edge_probes_forget(struct world *w)
+{
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        w->members[i].probing = 0;
+        w->members[i].probe_rests = false;
+        w->members[i].probe_place = 0;
+    }
+    probe_order_init(&w->optimise.order, 0, w->optimise.probe_words, w->optimise.probe_to);
+}

@@ -242,6 +242,16 @@ TEST(a_wait_names_three_others_and_counts_the_rest) /* a line that does not end,
     bench_free(b);
 }
 
+TEST(measuring_of_edges_is_no_wait_for_a_program) /* each optimise of far members wrote a warning */
+{
+    struct session_wait w = {.phase = "optimise"};
+    EXPECT(!session_wait_of_program(&w));
+    w.peer = peer_id(1);
+    EXPECT(session_wait_of_program(&w));
+    w = (struct session_wait){.phase = "update"};
+    EXPECT(session_wait_of_program(&w));
+}
+
 TEST(a_wait_says_in_words_what_the_other_does_instead) /* nobody finds out which call was forgotten, and where */
 {
     struct bench *b = bench_new();

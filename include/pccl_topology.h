@@ -14,7 +14,8 @@ extern "C" {
 
 typedef enum pcclEdgeSource_t {
     pcclEdgeUnknown = 0, /* not measured: all other members of the edge are 0 */
-    pcclEdgeProbed = 1   /* a probe has measured it */
+    pcclEdgeProbed = 1,  /* a probe has measured it */
+    pcclEdgeObserved = 2 /* operations have moved more over it than its last probe: it carries at least `rate` */
 } pcclEdgeSource_t;
 
 /* The way from one member to another, as far as it is known. */
@@ -22,7 +23,7 @@ typedef struct pcclEdge_t {
     uint64_t rate;     /* bits per second; 0 of a measured edge: no connection is possible in this direction */
     uint32_t rtt_us;   /* the least round-trip time; 0: not known */
     uint32_t loss_ppm; /* bytes that were sent again, in millionths */
-    uint32_t age_s;    /* seconds since it was measured */
+    uint32_t age_s;    /* seconds since it was measured, or operations reached about that rate */
     pcclEdgeSource_t source;
 } pcclEdge_t;
 

@@ -41,7 +41,7 @@ static void store_edge(pcclTopology_t *t, const struct topology_edge *e)
 {
     if (e->from < t->capacity && e->to < t->capacity) {
         t->edges[e->from * t->capacity + e->to] = (pcclEdge_t){
-            .rate = e->rate_bps, .rtt_us = e->rtt_us, .loss_ppm = e->loss_ppm, .age_s = e->age_s, .source = pcclEdgeProbed,
+            .rate = e->rate_bps, .rtt_us = e->rtt_us, .loss_ppm = e->loss_ppm, .age_s = e->age_s, .source = e->observed ? pcclEdgeObserved : pcclEdgeProbed,
         };
     }
 }

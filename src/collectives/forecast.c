@@ -44,3 +44,8 @@ void forecast_edge(const struct forecast *f, struct forecast_edge *worst, const 
         *worst = *edge;
     }
 }
+
+bool forecast_worth_telling(uint64_t told_bps, uint64_t bps, int64_t told_ns)
+{
+    return bps > 0 && ((bps > told_bps && bps - told_bps > told_bps / 10) || told_ns >= FORECAST_TELL_NS);
+}

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 enum { FORECAST_CALLS = 3, FORECAST_LEAST_NS = 50000000 /* shorter predictions are about processors */ };
+#define FORECAST_TELL_NS INT64_C(30000000000)
 
 struct forecast {
     uint64_t view;     /* of the operations that are counted */
@@ -30,5 +31,8 @@ struct forecast_edge {
 
 /* Keeps in `worst` the edge that misses its measurement by more, if that is over 30 %, on the side of the operations. */
 void forecast_edge(const struct forecast *f, struct forecast_edge *worst, const struct forecast_edge *edge);
+
+/* Whether what operations move over an edge is news, since `told_bps` were told `told_ns` ago (0: never): clearly more, or told long ago. */
+bool forecast_worth_telling(uint64_t told_bps, uint64_t bps, int64_t told_ns);
 
 #endif

@@ -79,6 +79,16 @@ struct bundle_end {
     bool dialled;        /* by this end */
 };
 
+/* What operations have moved over an edge.  Written by op_observe.c, with comm.lock. */
+struct edge_work {
+    int64_t since;            /* the look before */
+    uint64_t tx, rx;          /* what the connections had moved by then */
+    struct edge_rate {
+        uint64_t bps;
+        int64_t at;
+    } sent, heard;            /* what the master was told last */
+};
+
 struct link {
     struct list all;          /* link_table.c: in links.all */
     struct list by_peer;      /* link_table.c: in its bucket of links.by_peer */
@@ -90,6 +100,7 @@ struct link {
     struct link_knock knock;
     struct link_bundle bundle;
     uint64_t measured_bps;    /* op_forecast.c: by the last probe of the edge alone; 0: none */
+    struct edge_work work;
     atomic_bool bound_told;   /* lane_bound.c, without comm.lock: the log knows that its window is cut short */
     bool widen;               /* bundle_stripe.c: a stripe of its bundle wants more sockets */
     bool sync_lost;           /* state_link.c: no memory for a request for its shared state: told with the next tick */
@@ -290,7 +301,7 @@ void sync_link_tick(struct comm *c, struct comm_after *after);
 void sync_link_drop_all(struct comm *c);
 
 void probe_start(struct comm *c, uint64_t peer, uint32_t round, uint64_t duration_ms);
-void probe_adopt(struct comm *c, struct conn *conn);
+void probe_adopt(struct comm *c, uint64_t from, struct conn *conn);
 int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after);
 void probe_end_all(struct comm *c); /* of the membership that is over; the service thread takes them away */
 void probe_drop_all(struct comm *c);

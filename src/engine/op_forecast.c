@@ -25,13 +25,14 @@ void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_
 {
     bool predicted = c->forecast.measured && op->given.space != SPACE_WINDOW && run->params.kind < PLAN_SEND;
     op->forecast.predicted_ns = predicted ? (int64_t)session_plan(c->machine.session, &run->params).ns : 0;
-    op_forecast_ready(op);
+    op_forecast_ready(c, op);
 }
 
-void op_forecast_ready(struct comm_op *op)
+void op_forecast_ready(struct comm *c, struct comm_op *op)
 {
     if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
         op->forecast.ready_at = clock_now_ns();
+        op_observe_begin(c, op->forecast.ready_at);
     }
 }
 
@@ -66,7 +67,10 @@ void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_afte
     if (op->forecast.predicted_ns == 0) {
         return;
     }
-    int64_t took = clock_now_ns() - op->forecast.ready_at;
+    int64_t now = clock_now_ns(), took = now - op->forecast.ready_at;
+    if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
+        op_observe_end(c, now, after);
+    }
     if (!forecast_missed(&c->forecast.calls, op->run.view, op->forecast.predicted_ns, took)) {
         return;
     }

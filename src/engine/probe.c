@@ -21,7 +21,9 @@ struct probe {
     struct comm *comm;
     struct dial *dial;
     struct conn *conn;
-    uint64_t peer;    /* 0: the other end measures */
+    uint64_t peer;    /* 0: the other end measures, */
+    uint64_t from;    /* ... which is this one; 0: this end does */
+    struct probe_peak peak; /* of what comes from it */
     uint32_t round;
     int64_t measure_ns, look_at;
     struct probe_meter meter;
@@ -40,6 +42,14 @@ static void probe_gone(struct probe *p)
     free(p);
 }
 
+/* The other end's measurement counts for as much as has come here. */
+static void probe_heard(struct comm *c, uint64_t from, uint64_t bps, struct comm_after *after)
+{
+    const struct msg_measured m = {.round = MEASURED_HEARD, .to = from, .bits_per_second = bps};
+    comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": its probe came at %" PRIu64 " kb/s", ID_PARTS(from), bps / 1000);
+    comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
+}
+
 /* bps 0: it could not be measured. */
 static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *tcp, struct comm_after *after)
 {
@@ -50,11 +60,15 @@ static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *t
         m.loss_ppm = tcp->acked == 0 ? 0 : (uint32_t)((double)tcp->retransmitted / ((double)tcp->acked + (double)tcp->retransmitted) * 1e6);
     }
     bool tell = p->peer != 0 && !p->ended;
+    uint64_t from = p->ended ? 0 : p->from, heard_bps = p->peak.best_bps;
     struct link *link = tell && !p->meter.shared ? link_find(c, p->peer) : NULL;
     if (link != NULL) {
         op_forecast_measured(link, bps);
     }
     probe_gone(p);
+    if (from != 0) {
+        probe_heard(c, from, heard_bps, after);
+    }
     if (tell) {
         comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": probe: %" PRIu64 " kb/s, round trip %" PRIu32 " us, %" PRIu32 " of a million bytes sent again",
                  ID_PARTS(m.to), bps / 1000, m.rtt_us, m.loss_ppm);
@@ -159,6 +173,9 @@ static void probe_ready(struct source *source, uint32_t events)
     }
     pccl_status st = conn_receive(conn);
     comm_lock(c, &after);
+    if (p->from != 0) {
+        probe_peak_look(&p->peak, clock_now_ns(), atomic_load(&conn->rx_bytes));
+    }
     while ((next = conn_next(conn, &h, &payload)) == PCCL_OK) {
     }
     if (next == PCCL_ERR_PROTOCOL || (st != PCCL_OK && st != PCCL_ERR_AGAIN)) {
@@ -211,7 +228,7 @@ void probe_start(struct comm *c, uint64_t peer, uint32_t round, uint64_t duratio
     }
 }
 
-void probe_adopt(struct comm *c, struct conn *conn)
+void probe_adopt(struct comm *c, uint64_t from, struct conn *conn)
 {
     struct probe *p = probe_new(c);
     if (p == NULL) {
@@ -219,6 +236,7 @@ void probe_adopt(struct comm *c, struct conn *conn)
         return;
     }
     p->conn = conn;
+    p->from = from;
     if (conn_attach(conn, &c->engine->service, probe_ready, p, NULL) != PCCL_OK) {
         probe_gone(p);
     }

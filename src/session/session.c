@@ -153,7 +153,7 @@ static bool was_asked(struct session *s, const struct msg_measured *m)
 
 static void on_measured(struct session *s, const struct session_event *e, struct outbox *out)
 {
-    bool counts = e->measured->round == MEASURED_DOUBT ? s->view.world > 0 : was_asked(s, e->measured);
+    bool counts = e->measured->round >= MEASURED_UNASKED ? s->view.world > 0 : was_asked(s, e->measured);
     if (counts && s->welcomed) {
         put_measured(outbox_frame(out, FRAME_MEASURED, s->run, s->view.view), e->measured);
         outbox_send(out, ACT_MASTER, 0);

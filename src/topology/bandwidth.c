@@ -68,7 +68,20 @@ bool bandwidth_keep(struct bandwidth *b, const struct bandwidth_entry *entry)
 
 bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns)
 {
-    return bandwidth_keep(b, &(struct bandwidth_entry){.from = from, .to = to, .rate_bps = rate_bps, .seen_ns = now_ns});
+    return bandwidth_probed(b, from, to, rate_bps, rate_bps, now_ns);
+}
+
+/* The sender knows what was delivered; the receiver has that in order only, and misses what a loss held up until the end. */
+static uint64_t rate_agreed(uint64_t sent_bps, uint64_t heard_bps)
+{
+    return sent_bps / 2 <= heard_bps ? sent_bps : heard_bps;
+}
+
+bool bandwidth_probed(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t sent_bps, uint64_t heard_bps, uint64_t now_ns)
+{
+    uint64_t rate_bps = rate_agreed(sent_bps, heard_bps);
+    return bandwidth_keep(b, &(struct bandwidth_entry){.from = from, .to = to, .rate_bps = rate_bps, .sent_bps = rate_bps,
+                                                       .heard_bps = rate_bps, .seen_ns = now_ns});
 }
 
 /* Null if it was never measured. */
@@ -91,6 +104,21 @@ bool bandwidth_set_way(struct bandwidth *b, uint64_t from, uint64_t to, uint32_t
         e->loss_ppm = loss_ppm;
     }
     return e != NULL;
+}
+
+bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sent, uint64_t bps, uint64_t now_ns)
+{
+    struct bandwidth_entry *e = entry_of(b, from, to);
+    if (e == NULL) {
+        return false;
+    }
+    uint64_t *said = sent ? &e->sent_bps : &e->heard_bps;
+    *said = bps > *said ? bps : *said;
+    uint64_t rate = e->sent_bps < e->heard_bps ? e->sent_bps : e->heard_bps;
+    e->seen_ns = bps >= e->rate_bps - e->rate_bps / 10 ? now_ns : e->seen_ns;
+    e->observed = e->observed || rate > e->rate_bps;
+    e->rate_bps = rate > e->rate_bps ? rate : e->rate_bps;
+    return true;
 }
 
 bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to)

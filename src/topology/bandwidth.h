@@ -14,10 +14,12 @@
 struct bandwidth_entry {
     uint64_t from, to; /* peer keys; equal (zero) in an unused slot, no peer has an edge to itself */
     uint64_t rate_bps; /* 0: measured, and the pair cannot connect in this direction */
-    uint64_t seen_ns;  /* the caller's clock */
+    uint64_t sent_bps, heard_bps; /* the most that either end has said since */
+    uint64_t seen_ns;  /* when that was seen, by the caller's clock */
     uint32_t rtt_us;   /* the least round trip; 0: unknown */
     uint32_t loss_ppm; /* of the bytes, those that were sent again */
     bool doubted;      /* it is to be measured again; until then this counts */
+    bool observed;     /* operations have shown more than the last probe */
 };
 
 struct bandwidth {
@@ -43,6 +45,13 @@ void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t
 /* Stores or replaces.  False, and nothing changed, for an edge from a peer to itself and for a new edge when an eighth
  * of the slots or less is left: remove something first. */
 bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns);
+
+/* The same of a probe, of which both ends have said what they saw: the sender's word counts unless the receiver saw less than half of that. */
+bool bandwidth_probed(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t sent_bps, uint64_t heard_bps, uint64_t now_ns);
+
+/* Operations have moved so much over an edge that was probed, as its sender or its receiver says.  They share links with others, so that they
+ * show how much it carries at least.  False: it was not probed. */
+bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sent, uint64_t bps, uint64_t now_ns);
 
 /* Stores or replaces all that is known of the edge that `entry` names; false as above. */
 bool bandwidth_keep(struct bandwidth *b, const struct bandwidth_entry *entry);

@@ -66,3 +66,15 @@ uint64_t probe_meter_bps(const struct probe_meter *m, int64_t now_ns)
     uint64_t estimate = m->estimate_bps < m->best_bps ? m->estimate_bps : m->best_bps;
     return settled > estimate || m->shared ? settled : estimate;
 }
+
+void probe_peak_look(struct probe_peak *p, int64_t now_ns, uint64_t bytes)
+{
+    int64_t took = now_ns - p->at;
+    if (p->at != 0 && took < PROBE_PEAK_NS) {
+        return;
+    }
+    uint64_t bps = p->at != 0 ? rate_of(bytes - p->bytes, took) : 0;
+    p->best_bps = bps > p->best_bps ? bps : p->best_bps;
+    p->at = now_ns;
+    p->bytes = bytes;
+}

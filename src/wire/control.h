@@ -402,8 +402,13 @@ struct msg_probe {
     uint32_t duration_ms;
     uint64_t to;
 };
-/* MEASURED: what a probe has found, or, with the round MEASURED_DOUBT, that operations miss their prediction since an edge has changed. */
-enum { MEASURED_DOUBT = 0x7FFFFFFF };
+/* MEASURED: what a probe has found, or, with one of these rounds, what nobody has asked for. */
+enum measured_unasked {
+    MEASURED_UNASKED = 0x7FFFFFF0, /* and above */
+    MEASURED_DOUBT = 0x7FFFFFFF, /* operations miss their prediction since the edge to `to` has changed */
+    MEASURED_HEARD = 0x7FFFFFFE, /* the most that came from `to` in a probe of its edge */
+    MEASURED_SENT_AT_WORK = 0x7FFFFFFD, MEASURED_HEARD_AT_WORK = 0x7FFFFFFC, /* what operations have sent to it, got from it */
+};
 struct msg_measured {
     uint32_t round;
     uint64_t to;
@@ -471,6 +476,7 @@ struct topology_edge {
     uint32_t rtt_us;   /* 0: unknown */
     uint32_t loss_ppm;
     uint32_t age_s;    /* since it was measured */
+    uint8_t observed;  /* by operations, not by a probe */
 };
 
 /* Each put writes payload only; each get reads payload and, for messages without lists, needs nothing to be left over. */

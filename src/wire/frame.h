@@ -10,7 +10,7 @@
 
 #include "wire/codec.h"
 
-enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 12 };
+enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 13 };
 #define FRAME_MAGIC 0x314C4350u /* "PCL1" */
 
 /* Who may send which: control types travel between peer and master, p2p types between peers. */

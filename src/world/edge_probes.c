@@ -106,14 +106,16 @@ static void set_deadline(struct world *w)
     }
 }
 
-static void send_probe(struct world *w, struct member *from, const struct member *to)
+static void send_probe(struct world *w, struct member *from, struct member *to)
 {
     int64_t probe_ns = w->common->config.probe_ns;
     struct msg_probe p = {.round = w->optimise.next_round++, .to = to->id, .duration_ms = (uint32_t)(probe_ns / 1000000)};
     from->probing = to->id;
+    from->probe_said = false;
     from->probe_round = p.round;
     from->probe_at = w->common->now;
     from->probe_by = edge_probes_answered_by(w, probe_ns);
+    to->heard_from = 0;
     put_probe(outbox_frame(w->common->out, FRAME_PROBE, w->run, 0), &p);
     outbox_send(w->common->out, MASTER_SEND, from->conn);
 }
@@ -154,26 +156,47 @@ static void end_probe(struct world *w, struct member *mb)
     }
 }
 
-static void keep(struct world *w, struct member *from, struct member *to, const struct msg_measured *ms)
+/* Once both ends have said what they saw. */
+static void keep(struct world *w, struct member *from, struct member *to)
 {
-    if (bandwidth_set(&w->bandwidth, from->rates_key, to->rates_key, ms->bits_per_second, (uint64_t)w->common->now)) { /* full: stays unknown */
+    const struct msg_measured *ms = &from->probe_answer;
+    if (bandwidth_probed(&w->bandwidth, from->rates_key, to->rates_key, ms->bits_per_second, to->heard_bps, (uint64_t)w->common->now)) {
         (void)bandwidth_set_way(&w->bandwidth, from->rates_key, to->rates_key, ms->rtt_us, ms->loss_ppm);
-        from->rated = to->rated = true;
+        from->rated = to->rated = true; /* else the table is full, and the edge stays unknown */
     }
 }
 
-bool edge_probes_measured(struct world *w, struct member *mb, const struct msg_measured *ms)
+static void settle_probe(struct world *w, struct member *from, struct member *to)
 {
-    if (mb->probing == 0 || mb->probing != ms->to || mb->probe_round != ms->round) {
-        return false; /* of an earlier vote, or given up */
+    bool failed = from->probe_answer.bits_per_second == 0, heard = to != NULL && to->heard_from == from->id;
+    if (from->probe_said && to != NULL && (failed || heard)) {
+        keep(w, from, to);
     }
-    struct member *to = member_find(w, ms->to);
-    end_probe(w, mb);
-    if (to != NULL) {
-        keep(w, mb, to, ms);
+    if (from->probe_said && (to == NULL || failed || heard)) {
+        end_probe(w, from);
     }
     set_deadline(w);
-    return true;
+}
+
+void edge_probes_measured(struct world *w, struct member *mb, const struct msg_measured *ms)
+{
+    if (mb->probing == 0 || mb->probing != ms->to || mb->probe_round != ms->round || mb->probe_said) {
+        return; /* of an earlier vote, or given up */
+    }
+    mb->probe_said = true;
+    mb->probe_answer = *ms;
+    mb->probe_by = w->common->now + w->common->config.register_ns; /* for the other end's word; without it nothing is known */
+    settle_probe(w, mb, member_find(w, ms->to));
+}
+
+void edge_probes_heard(struct world *w, struct member *mb, const struct msg_measured *ms)
+{
+    struct member *from = member_find(w, ms->to);
+    if (from != NULL && from->probing == mb->id) {
+        mb->heard_from = from->id;
+        mb->heard_bps = ms->bits_per_second;
+        settle_probe(w, from, mb);
+    }
 }
 
 void edge_probes_expire(struct world *w)

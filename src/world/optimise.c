@@ -5,10 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "topology/rates.h"
 #include "world/measuring.h"
-
-#define OPTIMISE_SURE_NS INT64_C(30000000000) /* a member that doubts all the time costs no more than a probe in that */
 
 static void forget_probes(struct world *w)
 {
@@ -213,28 +210,16 @@ void optimise_settle(struct world *w)
     }
 }
 
-/* The edge is measured again with the next vote, and what its ends carry in all.  What was measured a moment ago is not doubted. */
-static void doubt(struct world *w, const struct member *mb, const struct msg_measured *ms)
-{
-    const struct member *to = member_find(w, ms->to);
-    const struct bandwidth_entry *e = to != NULL ? bandwidth_find(&w->bandwidth, mb->rates_key, to->rates_key) : NULL;
-    if (e != NULL && w->common->now - (int64_t)e->seen_ns >= OPTIMISE_SURE_NS && bandwidth_doubt(&w->bandwidth, e->from, e->to)) {
-        (void)bandwidth_doubt(&w->bandwidth, mb->rates_key, RATES_ALL);
-        (void)bandwidth_doubt(&w->bandwidth, RATES_ALL, to->rates_key);
-    }
-}
-
 void optimise_measured(struct world *w, struct member *mb, const struct msg_measured *ms)
 {
     struct optimise *o = &w->optimise;
-    if (ms->round == MEASURED_DOUBT) {
-        doubt(w, mb, ms);
+    if (edge_words_take(w, mb, ms)) {
         return;
     }
     if (o->phase == OPTIMISE_PROBING && o->together) {
         o->waiting -= probe_together_measured(w, mb, ms);
     } else if (o->phase == OPTIMISE_PROBING || o->phase == OPTIMISE_IDLE) {
-        (void)edge_probes_measured(w, mb, ms);
+        edge_probes_measured(w, mb, ms);
     }
 }
 

@@ -103,7 +103,9 @@ struct member {
     uint64_t probing;       /* whom it measures, 0 nobody, */
     uint32_t probe_round;   /* ... under this number, */
     int64_t probe_at, probe_by; /* ... since and until when; `probe_rests`: that has ended, its ends rest until then */
-    bool probe_rests;
+    bool probe_rests, probe_said; /* `probe_said`: its answer has come, and the other end's word has not */
+    struct msg_measured probe_answer;
+    uint64_t heard_from, heard_bps; /* the last probe of its edge that somebody else measures: whose, 0 nobody's, and what came of it here */
     uint32_t probe_place;   /* in the order of probes, from 1; 0 none */
     uint32_t together;      /* ranks to which it measures in the round of all edges at once, and has not answered */
     double up_bps, down_bps; /* what that round has shown of its link so far */

@@ -37,7 +37,7 @@ static bool next_edge(const struct world *w, const struct view_record *v, const 
             *out = (struct topology_edge){
                 .from = (uint16_t)from, .to = (uint16_t)to, .rate_bps = e->rate_bps, .rtt_us = e->rtt_us,
                 .loss_ppm = e->loss_ppm < 1000000 ? e->loss_ppm : 1000000, /* as a peer has said it */
-                .age_s = age_s < UINT32_MAX ? (uint32_t)age_s : UINT32_MAX,
+                .age_s = age_s < UINT32_MAX ? (uint32_t)age_s : UINT32_MAX, .observed = e->observed,
             };
             return true;
         }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/bitset.h"
+#include "peer_probe.h"
 #include "peer_room.h"
 #include "peer_watch.h"
 #include "reset_fault.h"
@@ -405,8 +406,7 @@ static void node_act(struct cluster *cl, struct node *n, const struct action *a)
         program_apply(cl, n);
         break;
     case ACT_PROBE:
-        n->probes++;
-        cluster_post(cl, (int64_t)a->value * CLOCK_MS * (1 + (int64_t)(a->slot % 3)) + cluster_delay(cl), EVENT_MEASURED, n->index, a->slot, a->id, 0);
+        probe_start(cl, n, a);
         break;
     case ACT_TRACE:
         cluster_trace(cl, n->index, (const char *)n->out.bytes + a->frame, a->frame_bytes, a->value);
@@ -570,18 +570,9 @@ void node_event(struct cluster *cl, struct node *n, const struct event *e)
     case EVENT_KNOCK:
         reset_event(cl, n, e);
         break;
-    case EVENT_MEASURED: {
-        n->probes--;
-        uint16_t to = cluster_node_of(cl, e->b);
-        bool ok = to != CLUSTER_NOBODY && cl->nodes[to].alive && !cl->cut[n->index][to] && !cl->cut[to][n->index];
-        struct msg_measured m = {.round = e->a, .to = e->b, .bits_per_second = ok ? sync_bandwidth(cl, n->index, to) : 0};
-        node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m});
-        if (n->alive && (e->a + n->index) % 4 == 0) { /* operations miss their prediction */
-            m.round = MEASURED_DOUBT;
-            node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m});
-        }
+    case EVENT_MEASURED:
+        probe_event(cl, n, e);
         break;
-    }
     default:
         break;
     }

@@ -9,12 +9,6 @@
 #include "sim_cluster.h"
 #include "tests/whole_frame.h"
 
-/* Bits per second; the same for the whole run. */
-uint64_t sync_bandwidth(const struct cluster *cl, uint16_t from, uint16_t to)
-{
-    return 1000000 + mix64(mix64(cl->bandwidth_seed, from), to) % 1000000000;
-}
-
 static void sync_queue(struct link *l, const void *bytes, uint32_t size)
 {
     l->sync_queue = cluster_grow(l->sync_queue, &l->sync_capacity, l->sync_queued + size, 1);

@@ -542,7 +542,6 @@ void sync_link_readable(struct cluster *cl, struct node *n, uint32_t channel, in
 void sync_link_closed(struct cluster *cl, struct node *n, uint32_t channel, int end);
 void sync_link_failed(struct cluster *cl, struct node *n, uint64_t peer);
 void sync_link_close_all(struct cluster *cl, struct node *n);
-uint64_t sync_bandwidth(const struct cluster *cl, uint16_t from, uint16_t to);
 
 /* peer_lanes.c */
 void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t window);

@@ -3,6 +3,7 @@
  * One idea: the drawn options are replaced by plain ones, the fault is fired by hand at a named moment of the trace, and the run goes
  * on to its end under all oracles.  Invariant: a scenario is a function of its code; nothing is drawn but latencies.
  * SPDX-License-Identifier: MIT */
+#include "peer_probe.h"
 #include "scene.h"
 
 TEST(a_quiet_run_has_one_view_per_admission_and_no_abort) /* a freeze without a cause would show here */
@@ -172,14 +173,14 @@ TEST(an_optimised_ring_is_the_order_of_the_next_view) /* R18: the solver's resul
     EXPECT_EQ(members, 4);
     uint64_t ours = UINT64_MAX, best = 0; /* slowest edge: of the view's ring, and of the best of all 6 rings */
     for (uint32_t i = 0; i < 4; i++) {
-        uint64_t rate = sync_bandwidth(cl, (uint16_t)next[i], (uint16_t)next[(i + 1) % 4]);
+        uint64_t rate = probe_bandwidth(cl, (uint16_t)next[i], (uint16_t)next[(i + 1) % 4]);
         ours = rate < ours ? rate : ours;
     }
     static const uint16_t rings[6][4] = {{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3}, {0, 2, 3, 1}, {0, 3, 1, 2}, {0, 3, 2, 1}};
     for (uint32_t k = 0; k < 6; k++) {
         uint64_t slowest = UINT64_MAX;
         for (uint32_t i = 0; i < 4; i++) {
-            uint64_t rate = sync_bandwidth(cl, rings[k][i], rings[k][(i + 1) % 4]);
+            uint64_t rate = probe_bandwidth(cl, rings[k][i], rings[k][(i + 1) % 4]);
             slowest = rate < slowest ? rate : slowest;
         }
         best = slowest > best ? slowest : best;

@@ -564,14 +564,6 @@ void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, u
     deliver(c);
 }
 
-void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps)
-{
-    struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps, .rtt_us = c->rtt_us};
-    put_measured(payload_begin(), &ms);
-    payload_send(p, FRAME_MEASURED);
-    deliver(c);
-}
-
 void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait)
 {
     struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = *wait};

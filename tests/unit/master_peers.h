@@ -147,7 +147,6 @@ void peer_frozen(struct peer *p);
 void peer_linked(struct peer *p);
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar);
 bool peer_asked(struct peer *p, struct msg_probe *out); /* the oldest probe that it has been asked for, once; false: none */
-void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps);
 void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait); /* says so at once, and with each heartbeat */
 void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause);
 /* Index of the decision; decision_count if there is none. */
@@ -204,11 +203,16 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
 }
 
 /* peer_probes.c */
+void peer_says_measured(struct cluster *c, const struct peer *p, const struct msg_measured *ms);
+void peer_heard(struct cluster *c, const struct peer *p, uint64_t by, uint64_t bps); /* `by`, an id, has heard p's probe */
+void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps); /* as both ends say */
 struct cluster *cluster_voted(uint32_t count); /* new members, all of which have asked for a better ring */
 typedef uint64_t peer_rate(const struct cluster *c, uint64_t from, uint64_t to); /* of an edge, by ids */
 /* Answers all probes until none comes any more.  Edges that are measured at once share the member's link, which is as fast as one of them if
  * `shared`.  Returns how many. */
 uint32_t cluster_measure(struct cluster *c, peer_rate *rate, bool shared);
+/* Somebody asks, on a connection of its own, and has the last place for peers. */
+const struct peer *cluster_ask_links(struct cluster *c, const struct msg_topology *asked);
 uint64_t peer_rate_alike(const struct cluster *c, uint64_t from, uint64_t to); /* 100 Mb/s */
 
 /* peer_place.c */

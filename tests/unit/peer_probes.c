@@ -1,5 +1,7 @@
 /* peer_probes.c - members that ask for a better ring, and answer what they are asked to measure.
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "master_peers.h"
 
 struct cluster *cluster_voted(uint32_t count)
@@ -14,6 +16,32 @@ struct cluster *cluster_voted(uint32_t count)
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
     }
     return c;
+}
+
+void peer_says_measured(struct cluster *c, const struct peer *p, const struct msg_measured *ms)
+{
+    unsigned char bytes[64];
+    struct writer w;
+    writer_init(&w, bytes, sizeof bytes);
+    put_measured(&w, ms);
+    cluster_frame(c, p->conn, FRAME_MEASURED, bytes, (uint32_t)w.used, p->run);
+}
+
+void peer_heard(struct cluster *c, const struct peer *p, uint64_t by, uint64_t bps)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->peers[i].id == by && c->peers[i].open) {
+            peer_says_measured(c, &c->peers[i], &(struct msg_measured){.round = MEASURED_HEARD, .to = p->id, .bits_per_second = bps});
+            return;
+        }
+    }
+}
+
+void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps)
+{
+    struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps, .rtt_us = c->rtt_us};
+    peer_heard(c, p, probe->to, bps);
+    peer_says_measured(c, p, &ms);
 }
 
 uint32_t cluster_measure(struct cluster *c, peer_rate *rate, bool shared)
@@ -43,4 +71,21 @@ uint64_t peer_rate_alike(const struct cluster *c, uint64_t from, uint64_t to)
     (void)from;
     (void)to;
     return 100000000;
+}
+
+const struct peer *cluster_ask_links(struct cluster *c, const struct msg_topology *asked)
+{
+    struct peer *p = &c->peers[PEERS_MOST - 1];
+    uint32_t before = c->count;
+    unsigned char bytes[128];
+    struct writer w;
+    memset(p, 0, sizeof *p);
+    c->count = PEERS_MOST;
+    p->conn = cluster_open(c);
+    p->open = true;
+    writer_init(&w, bytes, sizeof bytes);
+    put_topology(&w, asked);
+    cluster_frame(c, p->conn, FRAME_TOPOLOGY, bytes, (uint32_t)w.used, 0);
+    c->count = before;
+    return p;
 }

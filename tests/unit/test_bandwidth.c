@@ -128,3 +128,39 @@ TEST(doubted_measurement_counts_until_the_next_one_and_is_missing) /* a plan wou
     EXPECT(bandwidth_sure(&b, 11, 12));
     EXPECT(bandwidth_complete(&b, ids, 2));
 }
+
+TEST(rate_of_a_probe_is_what_both_ends_have_seen) /* one that lies would draw everybody's data to itself */
+{
+    struct bandwidth_entry storage[16];
+    struct bandwidth b;
+    bandwidth_init(&b, storage, 16);
+    static const uint64_t said[][3] = {/* sent, heard, rate */
+                                       {1000, 1000, 1000}, {1000, 500, 1000}, {1000, 400, 400}, {UINT64_MAX, 800, 800}, {0, 800, 0},
+                                       {800, UINT64_MAX, 800}, {UINT64_MAX, UINT64_MAX, UINT64_MAX}, {1000, 0, 0}};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        EXPECT(bandwidth_probed(&b, 1, 2, said[i][0], said[i][1], i));
+        EXPECT_EQ(bandwidth_find(&b, 1, 2)->rate_bps, said[i][2]);
+        EXPECT_EQ(bandwidth_find(&b, 1, 2)->seen_ns, i);
+    }
+}
+
+TEST(operations_raise_a_rate_that_both_ends_have_seen_and_never_lower_it) /* they share their links with others */
+{
+    struct bandwidth_entry storage[16];
+    struct bandwidth b;
+    bandwidth_init(&b, storage, 16);
+    EXPECT(!bandwidth_observe(&b, 1, 2, true, 1000, 1) && b.count == 0); /* never probed */
+    EXPECT(bandwidth_probed(&b, 1, 2, 1000, 1000, 1));
+    const struct bandwidth_entry *e = bandwidth_find(&b, 1, 2);
+    EXPECT(bandwidth_observe(&b, 1, 2, true, 10, 2));
+    EXPECT(e->rate_bps == 1000 && e->seen_ns == 1 && !e->observed);
+    EXPECT(bandwidth_observe(&b, 1, 2, false, 900, 3)); /* about as much: it still holds */
+    EXPECT(e->rate_bps == 1000 && e->seen_ns == 3 && !e->observed);
+    EXPECT(bandwidth_observe(&b, 1, 2, true, 2000, 4)); /* the other end has not seen that */
+    EXPECT(e->rate_bps == 1000 && !e->observed);
+    EXPECT(bandwidth_observe(&b, 1, 2, false, 2000, 5));
+    EXPECT(e->rate_bps == 2000 && e->seen_ns == 5 && e->observed);
+    EXPECT(bandwidth_doubt(&b, 1, 2) && bandwidth_observe(&b, 1, 2, true, 3000, 6) && e->doubted);
+    EXPECT(bandwidth_probed(&b, 1, 2, 500, 500, 7));
+    EXPECT(e->rate_bps == 500 && !e->observed && !e->doubted);
+}

@@ -469,10 +469,12 @@ TEST(what_was_measured_after_the_last_sign_of_life_is_not_kept) /* it may be wha
                 continue;
             }
             late = i == 2 ? 0 : late + (probe.to == p[2].id);
+            uint64_t bps = rate_of_places(i + 1, place_of(c, probe.to));
+            peer_heard(c, &p[i], probe.to, bps);
             if (i != 2) {
                 cluster_pass(c, 10); /* too short for a heartbeat */
             }
-            peer_measured(c, &p[i], &probe, rate_of_places(i + 1, place_of(c, probe.to)));
+            peer_says_measured(c, &p[i], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = bps});
             measured++;
             last_words = last_words || i == 2;
         }

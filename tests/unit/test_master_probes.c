@@ -188,3 +188,107 @@ TEST(members_that_go_take_their_edges_with_them) /* others waited for them for e
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
 }
+
+/* Mb/s. */
+static uint64_t rate_of_edge(struct cluster *c, const struct peer *from, const struct peer *to)
+{
+    double cost[16] = {0};
+    uint32_t ring[4];
+    uint32_t i = (uint32_t)(from - c->peers), k = (uint32_t)(to - c->peers), n = master_matrix(c->master, c->solve, cost, ring, 4);
+    EXPECT(n == 3 && cost[i * n + k] > 0);
+    return (uint64_t)(1e3 / cost[i * n + k] + 0.5); /* cost: seconds of a gigabit */
+}
+
+/* Three members whose edges all have 100 Mb/s, in the search for a ring. */
+static struct cluster *three_that_are_known(void)
+{
+    struct cluster *c = cluster_voted(3);
+    EXPECT_EQ(cluster_measure(c, peer_rate_alike, true), 12);
+    return c;
+}
+
+static void search_again(struct cluster *c)
+{
+    static const uint32_t same[] = {0, 1, 2};
+    cluster_solved(c, c->solve, same, 3);
+    cluster_pass(c, 5000);
+    all_vote(c, 3, VOTE_OPTIMISE);
+    cluster_measure(c, peer_rate_alike, true);
+}
+
+/* Of the edge from the first member to the second, as the master tells everybody; 0: it is not known, or cannot connect. */
+static uint64_t rate_told(struct cluster *c)
+{
+    const struct peer *p = cluster_ask_links(c, &(struct msg_topology){0});
+    return p->links.edges > 0 && p->measured[0].from == 0 ? p->measured[0].rate_bps : 0;
+}
+
+TEST(probe_that_the_other_end_has_not_seen_says_nothing) /* a peer that lies about its links would get everybody's data */
+{
+    static const struct {
+        uint64_t said, heard, rate; /* heard 0: nothing */
+    } rows[] = {{100000000, 100000000, 100000000}, {UINT64_MAX, 80000000, 80000000}, {UINT64_MAX, 0, 0}, {80000000, UINT64_MAX, 80000000}, {0, 80000000, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cluster *c = cluster_voted(2);
+        struct peer *p = c->peers;
+        struct msg_probe probe;
+        EXPECT(peer_asked(&p[0], &probe));
+        if (rows[i].heard > 0) {
+            peer_heard(c, &p[0], probe.to, rows[i].heard);
+        }
+        peer_says_measured(c, &p[0], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = rows[i].said});
+        if (rows[i].heard == 0) {
+            EXPECT_EQ(p[1].probes, 0); /* the other end may say so yet */
+            cluster_pass(c, 6000);
+        }
+        EXPECT_EQ(p[1].probes, 1);
+        EXPECT(peer_asked(&p[1], &probe));
+        peer_measured(c, &p[1], &probe, 100000000);
+        EXPECT(!p[0].voting && !p[1].voting);
+        all_vote(c, 2, VOTE_OPTIMISE);
+        EXPECT_EQ(p[0].probes, rows[i].heard == 0); /* measured again */
+        EXPECT_EQ(rate_told(c), rows[i].rate);
+        EXPECT(!master_poisoned(c->master));
+        cluster_free(c);
+    }
+}
+
+TEST(word_of_the_other_end_may_come_first_or_last)
+{
+    struct cluster *c = cluster_voted(2);
+    struct peer *p = c->peers;
+    struct msg_probe probe;
+    EXPECT(peer_asked(&p[0], &probe));
+    peer_says_measured(c, &p[0], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = 100000000});
+    peer_says_measured(c, &p[0], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = 900000000}); /* counts once */
+    peer_heard(c, &p[1], p[0].id, 100000000); /* of an edge that is not measured */
+    EXPECT_EQ(p[1].probes, 0);
+    peer_heard(c, &p[0], p[1].id, 100000000);
+    EXPECT_EQ(p[1].probes, 1);
+    peer_heard(c, &p[0], p[1].id, 1); /* of no probe any more */
+    EXPECT(peer_asked(&p[1], &probe));
+    peer_measured(c, &p[1], &probe, 100000000);
+    all_vote(c, 2, VOTE_OPTIMISE);
+    EXPECT(p[0].probes == 0 && p[1].probes == 0 && !p[0].voting);
+    cluster_free(c);
+}
+
+TEST(operations_raise_rates_that_both_ends_have_seen) /* a probe that met other traffic counted until somebody doubted it */
+{
+    struct cluster *c = three_that_are_known();
+    struct peer *p = c->peers;
+    EXPECT_EQ(rate_of_edge(c, &p[0], &p[1]), 100);
+    peer_says_measured(c, &p[0], &(struct msg_measured){.round = MEASURED_SENT_AT_WORK, .to = p[1].id, .bits_per_second = 400000000});
+    EXPECT_EQ(rate_of_edge(c, &p[0], &p[1]), 100);
+    peer_says_measured(c, &p[1], &(struct msg_measured){.round = MEASURED_HEARD_AT_WORK, .to = p[0].id, .bits_per_second = 300000000});
+    EXPECT_EQ(rate_of_edge(c, &p[0], &p[1]), 300);
+    EXPECT_EQ(rate_of_edge(c, &p[1], &p[0]), 100);
+    peer_says_measured(c, &p[1], &(struct msg_measured){.round = MEASURED_HEARD_AT_WORK, .to = p[0].id, .bits_per_second = 1000});
+    peer_says_measured(c, &p[0], &(struct msg_measured){.round = MEASURED_SENT_AT_WORK, .to = p[0].id, .bits_per_second = 1});
+    peer_says_measured(c, &p[0], &(struct msg_measured){.round = MEASURED_SENT_AT_WORK, .to = p[2].id + 77, .bits_per_second = UINT64_MAX});
+    EXPECT_EQ(rate_of_edge(c, &p[0], &p[1]), 300);
+    search_again(c);
+    EXPECT_EQ(rate_of_edge(c, &p[0], &p[1]), 300);
+    EXPECT(p[0].open && !master_poisoned(c->master));
+    cluster_free(c);
+}

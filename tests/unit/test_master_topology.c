@@ -9,23 +9,12 @@
 #include "tests/testing.h"
 #include "world/world_state.h"
 
-/* Asks on a connection of its own, which the answer ends.  The last place for peers is for those who ask. */
+/* The answer ends the connection. */
 static const struct peer *ask(struct cluster *c, const struct msg_topology *asked)
 {
-    struct peer *p = &c->peers[PEERS_MOST - 1];
-    uint32_t before = c->count;
-    unsigned char bytes[128];
-    struct writer w;
-    memset(p, 0, sizeof *p);
-    c->count = PEERS_MOST;
-    p->conn = cluster_open(c);
-    p->open = true;
-    writer_init(&w, bytes, sizeof bytes);
-    put_topology(&w, asked);
-    cluster_frame(c, p->conn, FRAME_TOPOLOGY, bytes, (uint32_t)w.used, 0);
+    const struct peer *p = cluster_ask_links(c, asked);
     EXPECT_STR(p->log, "TOPOLOGY_PAGE ");
     EXPECT(!p->open);
-    c->count = before;
     return p;
 }
 
@@ -63,15 +52,12 @@ static void measure(struct cluster *c)
         any = false;
         for (uint32_t i = 0; i < c->count; i++) {
             struct msg_probe probe;
-            unsigned char bytes[64];
-            struct writer w;
             if (!peer_asked(&c->peers[i], &probe)) {
                 continue;
             }
             struct msg_measured ms = said_of(i, place_of(c, probe.to), &probe);
-            writer_init(&w, bytes, sizeof bytes);
-            put_measured(&w, &ms);
-            cluster_frame(c, c->peers[i].conn, FRAME_MEASURED, bytes, (uint32_t)w.used, c->peers[i].run);
+            peer_heard(c, &c->peers[i], probe.to, ms.bits_per_second);
+            peer_says_measured(c, &c->peers[i], &ms);
             any = true;
         }
     }
@@ -154,12 +140,10 @@ TEST(loss_beyond_the_whole_is_told_as_the_whole) /* one peer's nonsense makes th
     peer_vote(c, &c->peers[0], VOTE_OPTIMISE);
     peer_vote(c, &c->peers[1], VOTE_OPTIMISE);
     uint32_t first = c->peers[0].probes > 0 ? 0 : 1;
-    unsigned char bytes[64];
-    struct writer w;
-    writer_init(&w, bytes, sizeof bytes);
-    put_measured(&w, &(struct msg_measured){.round = c->peers[first].probe[0].round, .to = c->peers[first].probe[0].to, .bits_per_second = UINT64_MAX,
-                                            .rtt_us = UINT32_MAX, .loss_ppm = UINT32_MAX});
-    cluster_frame(c, c->peers[first].conn, FRAME_MEASURED, bytes, (uint32_t)w.used, c->peers[first].run);
+    struct msg_probe probe = c->peers[first].probe[0];
+    peer_heard(c, &c->peers[first], probe.to, UINT64_MAX);
+    peer_says_measured(c, &c->peers[first], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = UINT64_MAX,
+                                                                   .rtt_us = UINT32_MAX, .loss_ppm = UINT32_MAX});
     const struct peer *p = ask(c, &(struct msg_topology){0});
     EXPECT(p->links.edges == 1 && p->measured[0].rate_bps == UINT64_MAX && p->measured[0].loss_ppm == 1000000);
     cluster_free(c);

@@ -157,7 +157,7 @@ TEST(texts_are_cut_where_they_are_read_and_where_they_are_written)
 TEST(header_is_the_documented_32_bytes)
 {
     static const unsigned char expected[FRAME_HEADER_BYTES] = {
-        'P', 'C', 'L', '1', 12, 48, 5, 0, 0x10, 0x20, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15,
+        'P', 'C', 'L', '1', 13, 48, 5, 0, 0x10, 0x20, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15,
         0x14, 0x13, 0x12, 0x11};
     struct frame_header h = {.type = FRAME_DATA, .lane = 5, .length = 0x2010, .run = 0x0102030405060708u,
                              .view = 0x1112131415161718u};

@@ -1,0 +1,48 @@
+/* peer_probe.c - what a peer's probes of edges find, what the other end says of them, and what nobody has asked for.
+ *
+ * Invariant: a rate is a function of the seed and the edge, but for peers that say nonsense.
+ * SPDX-License-Identifier: MIT */
+#include "peer_probe.h"
+
+uint64_t probe_bandwidth(const struct cluster *cl, uint16_t from, uint16_t to)
+{
+    return 1000000 + mix64(mix64(cl->bandwidth_seed, from), to) % 1000000000;
+}
+
+void probe_start(struct cluster *cl, struct node *n, const struct action *a)
+{
+    int64_t ns = (int64_t)a->value * CLOCK_MS * (1 + (int64_t)(a->slot % 3)); /* they do not end together */
+    n->probes++;
+    cluster_post(cl, ns + cluster_delay(cl), EVENT_MEASURED, n->index, a->slot, a->id, 0);
+}
+
+static void tell(struct cluster *cl, struct node *n, uint32_t round, uint64_t to, uint64_t bps)
+{
+    const struct msg_measured m = {.round = round, .to = to, .bits_per_second = bps};
+    if (n->alive) {
+        node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m});
+    }
+}
+
+void probe_event(struct cluster *cl, struct node *n, const struct event *e)
+{
+    if (e->a >= MEASURED_UNASKED) {
+        tell(cl, n, e->a, e->b, e->c);
+        return;
+    }
+    n->probes--;
+    uint16_t to = cluster_node_of(cl, e->b);
+    bool ok = to != CLUSTER_NOBODY && cl->nodes[to].alive && !cl->cut[n->index][to] && !cl->cut[to][n->index];
+    uint64_t bps = ok ? probe_bandwidth(cl, n->index, to) : 0, kind = mix64(e->a, n->index) % 16;
+    if (ok && kind != 0) { /* else its word is lost */
+        cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, to, MEASURED_HEARD, n->id, kind == 1 ? UINT64_MAX : bps);
+    }
+    if (ok && kind >= 12) { /* operations show more */
+        cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, to, MEASURED_HEARD_AT_WORK, n->id, bps + bps / 4);
+        cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, n->index, MEASURED_SENT_AT_WORK, e->b, kind == 12 ? UINT64_MAX : bps + bps / 4);
+    }
+    tell(cl, n, e->a, e->b, kind == 2 ? UINT64_MAX : bps);
+    if (kind % 4 == 3) { /* operations miss their prediction */
+        tell(cl, n, MEASURED_DOUBT, e->b, bps);
+    }
+}

@@ -1,0 +1,12 @@
+/* peer_probe.h - probes of edges, as a simulated peer makes them.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_SIM_PEER_PROBE_H
+#define PCCL_TESTS_SIM_PEER_PROBE_H
+
+#include "sim_cluster.h"
+
+uint64_t probe_bandwidth(const struct cluster *cl, uint16_t from, uint16_t to); /* bits per second; the same for the whole run */
+void probe_start(struct cluster *cl, struct node *n, const struct action *a);
+void probe_event(struct cluster *cl, struct node *n, const struct event *e);
+
+#endif

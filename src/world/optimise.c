@@ -104,13 +104,13 @@ static bool ring_differs(const struct view_record *v, uint32_t *found)
     return false;
 }
 
-/* Whether a view with the ring that was found would send its data another way. */
+/* Whether a view with the ring that was found would send its data another way, or count with other costs. */
 static bool plan_differs(struct world *w, struct group *g)
 {
     const struct view_record *v = view_current(g);
-    return g->phase == GROUP_NORMAL && g->solved &&
-           (ring_differs(v, g->solution) || view_trees_differ(w, g) ||
-            (v->edges == 0 && algorithm_choose(w, v, g->solution, v->plan.algorithm) != v->plan.algorithm));
+    bool way = g->solved && (ring_differs(v, g->solution) || view_trees_differ(w, g) ||
+                             (v->edges == 0 && algorithm_choose(w, v, g->solution, v->plan.algorithm) != v->plan.algorithm));
+    return g->phase == GROUP_NORMAL && (way || view_plan_differs(w, v));
 }
 
 /* The next view of one group, with the ring that was found; false if links have to be made for it: a freeze does that. */
@@ -124,7 +124,9 @@ static bool propose_ring(struct world *w, struct group *g)
         return false;
     }
     view_finish(w, g, false);
-    memcpy(next->ring, g->solution, next->members * sizeof *next->ring);
+    if (g->solved) { /* else the ring stays: of two members there is one, and of very many none is searched */
+        memcpy(next->ring, g->solution, next->members * sizeof *next->ring);
+    }
     if (next->edges == 0) {
         next->plan.algorithm = algorithm_choose(w, next, next->ring, next->plan.algorithm);
     }

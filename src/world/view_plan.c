@@ -125,3 +125,17 @@ void view_plan(const struct world *w, struct view_record *v)
         v->plan.eager_bytes = 0;
     }
 }
+
+/* By more than probes err. */
+static bool is_apart(uint32_t a, uint32_t b)
+{
+    uint32_t greater = a > b ? a : b, lesser = a > b ? b : a;
+    return greater - lesser > greater / 10;
+}
+
+bool view_plan_differs(const struct world *w, const struct view_record *v)
+{
+    struct view_record now = *v;
+    view_plan(w, &now);
+    return is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns);
+}

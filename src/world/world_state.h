@@ -469,6 +469,7 @@ void report_decide(struct world *w, struct group *g, struct view_record *next); 
 
 /* view_plan.c: all but the ring and the algorithm of a view over all pairs. */
 void view_plan(const struct world *w, struct view_record *v);
+bool view_plan_differs(const struct world *w, const struct view_record *v); /* what a byte costs is known to be clearly something else now */
 
 /* view.c */
 void view_settle(struct world *w, struct group *g);

@@ -202,7 +202,7 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
     peer_goes(c, p, true);
 }
 
-/* peer_probes.c */
+/* peer_measures.c */
 void peer_says_measured(struct cluster *c, const struct peer *p, const struct msg_measured *ms);
 void peer_heard(struct cluster *c, const struct peer *p, uint64_t by, uint64_t bps); /* `by`, an id, has heard p's probe */
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps); /* as both ends say */

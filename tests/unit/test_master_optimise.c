@@ -127,6 +127,11 @@ static uint64_t one_slow_one_bad(const struct cluster *c, uint64_t from, uint64_
     return slow ? 20000000 : bad ? 1000000 : 500000000;
 }
 
+static uint64_t one_gigabit(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    return 10 * peer_rate_alike(c, from, to);
+}
+
 TEST(byte_costs_what_it_takes_where_equal_shares_wait_longest) /* or 64 MiB go to each of the others over a slow link */
 {
     struct cluster *c = cluster_new();
@@ -149,6 +154,30 @@ TEST(byte_costs_what_it_takes_where_equal_shares_wait_longest) /* or 64 MiB go t
     peer_crash(c, &p[3]);
     EXPECT_EQ(p[0].member_count, 3);
     EXPECT(p[0].last_view.plan.link_ps > 3999000 && p[0].last_view.plan.link_ps < 4001000);
+    cluster_free(c);
+}
+
+TEST(pair_counts_with_what_was_measured) /* a pair 100 ms apart expected 64 MiB to take seven times as long as it did */
+{
+    struct cluster *c = cluster_new();
+    c->delay_ns = 50000000;
+    c->rtt_us = 100000;
+    cluster_members(c, 2, 0);
+    struct peer *p = c->peers;
+    EXPECT_EQ(p[0].last_view.plan.link_ps, 80000); /* as at 100 Mb/s */
+    for (uint32_t i = 0; i < 2; i++) {
+        peer_vote(c, &p[i], VOTE_OPTIMISE);
+    }
+    EXPECT_EQ(cluster_measure(c, one_gigabit, false), 2);
+    EXPECT(!p[0].voting && p[0].last_view.answers == VOTE_OPTIMISE);
+    EXPECT_EQ(p[0].last_view.plan.link_ps, 8000);
+    EXPECT_EQ(p[0].ring[0] + p[0].ring[1], 1);
+    uint64_t view = p[0].view;
+    for (uint32_t i = 0; i < 2; i++) {
+        peer_vote(c, &p[i], VOTE_OPTIMISE);
+    }
+    EXPECT(!p[0].voting && p[0].view == view); /* nothing is new */
+    EXPECT(!master_poisoned(c->master));
     cluster_free(c);
 }
 

@@ -1,4 +1,4 @@
-/* peer_probes.c - members that ask for a better ring, and answer what they are asked to measure.
+/* peer_measures.c - members that ask for a better ring, and answer what they are asked to measure.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 

@@ -66,10 +66,10 @@ static void put_edges(FILE *to, const struct topo_matrix *m)
         fprintf(to, "%s\n    {\"from\": %u, \"to\": %u, \"rate_bps\": ", first ? "" : ",", pair / m->count, pair % m->count);
         fprintf(to, c->rate_bps == TOPO_NO_LIMIT ? "null" : "%" PRIu64, c->rate_bps);
         fprintf(to, ", \"rtt_us\": %u, \"loss_ppm\": %u", c->rtt_us, c->loss_ppm);
-        if (c->source == TOPO_PROBED) {
+        if (topo_source_measured(c->source)) {
             fprintf(to, ", \"age_s\": %u", c->age_s);
         }
-        fprintf(to, ", \"source\": \"%s\"}", c->source == TOPO_PROBED ? "probe" : "description");
+        fprintf(to, ", \"source\": \"%s\"}", topo_source_name(c->source));
         first = false;
     }
     fputs("\n  ],\n", to);

@@ -87,3 +87,14 @@ bool topo_matrix_find_sites(struct topo_matrix *m)
     free(site);
     return good;
 }
+
+const char *topo_source_name(uint8_t source)
+{
+    static const char *const names[] = {[TOPO_PROBED] = "probe", [TOPO_OBSERVED] = "operations", [TOPO_DESCRIBED] = "description"};
+    return source < sizeof names / sizeof *names ? names[source] : NULL;
+}
+
+bool topo_source_measured(uint8_t source)
+{
+    return source == TOPO_PROBED || source == TOPO_OBSERVED;
+}

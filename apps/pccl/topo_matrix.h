@@ -21,8 +21,14 @@ enum {
 enum topo_source {
     TOPO_UNKNOWN,  /* nothing else of the cell counts */
     TOPO_PROBED,   /* a probe has measured it, age_s ago */
+    TOPO_OBSERVED, /* operations have moved more over it than its last probe */
     TOPO_DESCRIBED /* the description of a network says so */
 };
+
+/* As JSON calls a source; null: an unknown cell has none. */
+const char *topo_source_name(uint8_t source);
+/* Whether age_s counts. */
+bool topo_source_measured(uint8_t source);
 
 struct topo_cell {
     uint64_t rate_bps; /* 0: the pair cannot connect in this direction; TOPO_NO_LIMIT: nothing limits it */

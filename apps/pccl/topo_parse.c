@@ -253,10 +253,13 @@ static uint8_t take_source(struct parse *p)
 {
     char word[PARSE_KEY] = "";
     take_string(p, word, sizeof word);
-    if (strcmp(word, "probe") != 0 && strcmp(word, "description") != 0) {
-        fail(p, "source is \"%s\": expected \"probe\" or \"description\"", word);
+    for (uint8_t source = TOPO_PROBED; source <= TOPO_DESCRIBED; source++) {
+        if (strcmp(word, topo_source_name(source)) == 0) {
+            return source;
+        }
     }
-    return word[0] == 'p' ? TOPO_PROBED : TOPO_DESCRIBED;
+    fail(p, "source is \"%s\": expected \"probe\", \"operations\" or \"description\"", word);
+    return TOPO_UNKNOWN;
 }
 
 static void take_edge(struct parse *p)

@@ -43,7 +43,7 @@ static void model_cells(struct model *o)
         if (c->source != TOPO_UNKNOWN) {
             (void)bandwidth_set(&o->known, o->ids[pair / n], o->ids[pair % n], c->rate_bps, 0);
             (void)bandwidth_set_way(&o->known, o->ids[pair / n], o->ids[pair % n], c->rtt_us, c->loss_ppm);
-            o->probed = o->probed || c->source == TOPO_PROBED;
+            o->probed = o->probed || topo_source_measured(c->source);
         }
         o->path[pair] = c->source == TOPO_UNKNOWN || c->rate_bps == TOPO_NO_LIMIT ? INFINITY : (double)c->rate_bps;
         o->delay[pair] = (double)c->rtt_us * 0.5e-6;

@@ -20,7 +20,7 @@ static const struct {
 static bool has_value(const struct topo_cell *c, enum column of)
 {
     return c->source != TOPO_UNKNOWN && (of == COLUMN_RATE || (of == COLUMN_RTT && c->rtt_us > 0) || (of == COLUMN_LOSS) ||
-                                         (of == COLUMN_AGE && c->source == TOPO_PROBED));
+                                         (of == COLUMN_AGE && topo_source_measured(c->source)));
 }
 
 static double value_of(const struct topo_cell *c, enum column of)
@@ -246,11 +246,24 @@ static void put_peers(FILE *to, const struct topo_matrix *m)
     }
 }
 
-void topo_text_write(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
+static void put_title(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
 {
     bool probed = column_used(m, COLUMN_AGE);
-    fprintf(to, "%s: %u peer%s, %u of %u edges %s\n", m->title, m->count, m->count == 1 ? "" : "s", s->known, s->pairs,
+    uint32_t observed = 0;
+    for (uint32_t i = 0; i < m->count * m->count; i++) {
+        observed += m->cells[i].source == TOPO_OBSERVED;
+    }
+    fprintf(to, "%s: %u peer%s, %u of %u edges %s", m->title, m->count, m->count == 1 ? "" : "s", s->known, s->pairs,
             probed || s->known == 0 ? "measured by probes" : "described");
+    if (observed > 0) {
+        fprintf(to, ", of which operations have raised %u", observed);
+    }
+    fputc('\n', to);
+}
+
+void topo_text_write(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
+{
+    put_title(to, m, s);
     if (m->site_count < m->count) {
         put_peers(to, m);
     }

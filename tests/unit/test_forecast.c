@@ -74,3 +74,17 @@ TEST(edge_that_misses_its_measurement_most_is_kept)
         EXPECT_EQ(worst.peer, i < 5 ? 0 : 6);
     }
 }
+
+TEST(news_of_an_edge_are_clearly_more_or_come_after_a_while) /* each operation would send the master a message */
+{
+    static const struct {
+        uint64_t told, now;
+        int64_t ago;
+        bool worth;
+    } rows[] = {{0, 0, FORECAST_TELL_NS, false}, {0, 1, 0, true}, {100, 110, 0, false}, {100, 111, 0, true}, {100, 111, FORECAST_TELL_NS - 1, true},
+                {100, 90, FORECAST_TELL_NS - 1, false}, {100, 90, FORECAST_TELL_NS, true}, {100, 1, FORECAST_TELL_NS, true},
+                {UINT64_MAX, UINT64_MAX, 0, false}, {1, UINT64_MAX, 0, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        EXPECT_EQ(forecast_worth_telling(rows[i].told, rows[i].now, rows[i].ago), rows[i].worth);
+    }
+}

@@ -133,3 +133,19 @@ TEST(stream_that_shares_a_link_ends_though_others_never_settle)
     EXPECT(!probe_meter_late(&m, now));
     EXPECT(probe_meter_late(&m, now + 1) && probe_meter_look(&m, now + 1, 1, MS, 0));
 }
+
+TEST(receiver_knows_the_most_that_came_in_a_while) /* its word would be the burst behind a loss, or the silence before it */
+{
+    struct probe_peak p = {.at = 0};
+    uint64_t bytes = 0;
+    for (int64_t now = 1; now < 3000; now += 7) { /* ms: 100 Mb/s for a second, silence for one, 50 Mb/s */
+        bytes += now < 1000 ? 7 * 12500 : now < 2000 ? 0 : 7 * 6250;
+        probe_peak_look(&p, now * 1000000, bytes);
+        EXPECT(p.best_bps <= 100000000);
+        EXPECT(now < 250 || p.best_bps >= 99000000);
+    }
+    struct probe_peak short_one = {.at = 0};
+    probe_peak_look(&short_one, 1000000, 500);
+    probe_peak_look(&short_one, PROBE_PEAK_NS, 100000);
+    EXPECT_EQ(short_one.best_bps, 0);
+}

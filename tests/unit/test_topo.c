@@ -90,7 +90,13 @@ TEST(what_is_not_measured_is_not_guessed) /* a plan over edges that nobody has s
     char *text = written(topo_text_write, m, s);
     EXPECT(s->known == 11 && strstr(s->no_plan, "pcclOptimizeTopology") != NULL);
     EXPECT(strstr(text, "11 of 12 edges measured by probes") != NULL && strstr(text, "of those that are measured") != NULL);
-    EXPECT(strstr(text, "all-reduce") == NULL);
+    EXPECT(strstr(text, "all-reduce") == NULL && strstr(text, "operations") == NULL);
+    free(text);
+    topo_solution_free(s);
+    m->cells[1].source = m->cells[4].source = TOPO_OBSERVED;
+    s = topo_solve(m, 1e6);
+    text = written(topo_text_write, m, s);
+    EXPECT(strstr(text, "11 of 12 edges measured by probes, of which operations have raised 2\n") != NULL);
     free(text);
     topo_solution_free(s);
     topo_matrix_free(m);
@@ -276,7 +282,7 @@ static bool same(const struct topo_matrix *a, const struct topo_matrix *b)
         const struct topo_cell *p = &a->cells[i], *q = &b->cells[i];
         bool known = p->source != TOPO_UNKNOWN;
         same = p->source == q->source && (!known || (p->rate_bps == q->rate_bps && p->rtt_us == q->rtt_us && p->loss_ppm == q->loss_ppm &&
-                                                     (p->source != TOPO_PROBED || p->age_s == q->age_s)));
+                                                     (!topo_source_measured(p->source) || p->age_s == q->age_s)));
     }
     return same;
 }
@@ -290,6 +296,7 @@ TEST(json_that_was_written_is_read_again) /* an analysis at home differs from th
         if (shape == 0) {
             EXPECT(topo_matrix_use_ring(m, used));
             m->cells[1] = (struct topo_cell){.source = TOPO_UNKNOWN};
+            m->cells[3].source = TOPO_OBSERVED;
         } else if (shape == 1) {
             m->cells[1].rate_bps = TOPO_NO_LIMIT;
             m->cells[2].rate_bps = 0;
@@ -335,7 +342,7 @@ TEST(mistakes_in_a_file_are_named_with_their_line)
         {"{\"sites\": [{\"name\": \"s\"}], \"peers\": [{\"name\": \"a\"}, {\"name\": \"b\"}], \"edges\": [{\"from\": 0, \"to\": 1, \"loss_ppm\": 1000001}]}",
          "f:1: loss_ppm takes a whole number from 0 to 1000000"},
         {"{\"sites\": [{\"name\": \"s\"}], \"peers\": [{\"name\": \"a\"}, {\"name\": \"b\"}], \"edges\": [{\"from\": 0, \"to\": 1, \"source\": \"x\"}]}",
-         "f:1: source is \"x\": expected \"probe\" or \"description\""},
+         "f:1: source is \"x\": expected \"probe\", \"operations\" or \"description\""},
         {"{\"sites\": [{\"name\": \"s\"}], \"peers\": [{\"name\": \"a\"}, {\"name\": \"b\"}], \"edges\": [], \"ring_in_use\": [1, 1]}",
          "f:1: ring_in_use has peer 1 twice"},
         {"{\"sites\": [{\"name\": \"s\"}], \"peers\": [{\"name\": \"a\"}, {\"name\": \"b\"}], \"edges\": [], \"ring_in_use\": [1]}",

@@ -99,12 +99,13 @@ class TcpConnection(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """The way from one member of a group to another, as a probe has measured it."""
+    """The way from one member of a group to another, as a probe or operations have measured it."""
 
     rate: int            #: bits per second; 0: no connection is possible in this direction
     rtt: float           #: seconds, the least round trip; 0: not known
     loss: float          #: the part of the bytes that was sent again
-    age: int             #: seconds since it was measured
+    age: int             #: seconds since it was measured, or operations reached about that rate
+    observed: bool = False  #: operations have moved more than the last probe: the edge carries at least `rate`
 
 
 class Topology(NamedTuple):
@@ -123,8 +124,9 @@ class Topology(NamedTuple):
         for sender in range(told.count if told.measured > 0 else 0):
             for receiver in range(told.count):
                 edge = edges[sender * told.capacity + receiver]
-                if edge.source == lib.pcclEdgeProbed:
-                    known[sender, receiver] = Edge(edge.rate, edge.rtt_us / 1e6, edge.loss_ppm / 1e6, edge.age_s)
+                if edge.source != lib.pcclEdgeUnknown:
+                    observed = edge.source == lib.pcclEdgeObserved
+                    known[sender, receiver] = Edge(edge.rate, edge.rtt_us / 1e6, edge.loss_ppm / 1e6, edge.age_s, observed)
         slowest = (told.ring_from, told.ring_to) if told.ring_from != lib.PCCL_NO_RANK else None
         return cls(list(ids[0:told.count]), list(ring[0:told.count]), known, told.ring_rate, slowest)
 

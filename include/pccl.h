@@ -384,7 +384,7 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
 /* Asks whether newcomers wait for admission. This is a vote of all accepted peers, and may run beside operations. */
 PCCL_EXPORT pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, bool *pending_out);
 
-/* Votes to measure unknown edges, for at most about 20 s, and to apply the best ring order. Admits no peer. Edges that
+/* Votes to measure unknown edges, usually for up to 20 s, and to apply the best ring order. Admits no peer. Edges that
  * are left are measured beside later operations. InvalidUsage: this peer is alone, according to the last snapshot.
  * PendingAsyncOps: as for pcclUpdateTopology. TopologyOptimizationFailed: call again. */
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);

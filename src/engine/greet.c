@@ -188,7 +188,7 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
         sync_link_adopt(c, m->from, conn, after);
         break;
     case LINK_PROBE:
-        probe_adopt(c, m->from, conn);
+        probe_adopt(c, m->from, (uint32_t)m->number, conn);
         break;
     case LINK_STRIPE:
         bundle_stripe_join(l, m, conn);

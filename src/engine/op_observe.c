@@ -8,14 +8,14 @@
 #include "engine/link.h"
 #include "topology/rates.h"
 
-#define OBSERVE_LEAST_NS (200 * CLOCK_MS) /* bursts of a shorter time are about buffers */
+#define OBSERVE_LEAST_NS (100 * CLOCK_MS) /* bursts of a shorter time are about buffers */
 
 enum { OBSERVE_WORDS = 16 }; /* of one look; the rest comes with the next */
 
 struct look {
     struct comm *c;
     int64_t now;
-    bool ended;          /* an operation has: what was moved counts */
+    bool ended;          /* an operation has: what was moved counts; else it begins alone, and so does a time to look at */
     uint64_t peer, tx, rx; /* of the connections so far; peer 0: none */
     struct msg_measured word[OBSERVE_WORDS];
     uint32_t words;
@@ -38,13 +38,13 @@ static void end_peer(struct look *look)
     }
     struct edge_work *w = &l->work;
     int64_t took = look->now - w->since;
-    bool idle = look->tx == w->tx && look->rx == w->rx, anew = look->tx < w->tx || look->rx < w->rx; /* its connections were made again */
-    bool counts = look->ended && !idle && !anew && took >= OBSERVE_LEAST_NS;
+    bool anew = look->tx < w->tx || look->rx < w->rx; /* its connections were made again */
+    bool counts = look->ended && !anew && took >= OBSERVE_LEAST_NS;
     if (counts) {
         add_word(look, &w->sent, MEASURED_SENT_AT_WORK, look->tx - w->tx, took);
         add_word(look, &w->heard, MEASURED_HEARD_AT_WORK, look->rx - w->rx, took);
     }
-    if (counts || idle || anew) {
+    if (counts || anew || !look->ended) {
         w->since = look->now;
         w->tx = look->tx;
         w->rx = look->rx;

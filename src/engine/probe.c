@@ -24,7 +24,7 @@ struct probe {
     uint64_t peer;    /* 0: the other end measures, */
     uint64_t from;    /* ... which is this one; 0: this end does */
     struct probe_peak peak; /* of what comes from it */
-    uint32_t round;
+    uint32_t round;   /* its number */
     int64_t measure_ns, look_at;
     struct probe_meter meter;
     bool wanted;
@@ -43,9 +43,9 @@ static void probe_gone(struct probe *p)
 }
 
 /* The other end's measurement counts for as much as has come here. */
-static void probe_heard(struct comm *c, uint64_t from, uint64_t bps, struct comm_after *after)
+static void probe_heard(struct comm *c, uint64_t from, uint32_t number, uint64_t bps, struct comm_after *after)
 {
-    const struct msg_measured m = {.round = MEASURED_HEARD, .to = from, .bits_per_second = bps};
+    const struct msg_measured m = {.round = MEASURED_HEARD | number, .to = from, .bits_per_second = bps};
     comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": its probe came at %" PRIu64 " kb/s", ID_PARTS(from), bps / 1000);
     comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
 }
@@ -60,14 +60,16 @@ static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *t
         m.loss_ppm = tcp->acked == 0 ? 0 : (uint32_t)((double)tcp->retransmitted / ((double)tcp->acked + (double)tcp->retransmitted) * 1e6);
     }
     bool tell = p->peer != 0 && !p->ended;
-    uint64_t from = p->ended ? 0 : p->from, heard_bps = p->peak.best_bps;
+    uint64_t from = p->ended || p->conn == NULL ? 0 : p->from;
+    uint64_t heard_bps = from != 0 ? probe_peak_end(&p->peak, clock_now_ns(), atomic_load(&p->conn->rx_bytes)) : 0;
+    uint32_t number = p->round;
     struct link *link = tell && !p->meter.shared ? link_find(c, p->peer) : NULL;
     if (link != NULL) {
         op_forecast_measured(link, bps);
     }
     probe_gone(p);
     if (from != 0) {
-        probe_heard(c, from, heard_bps, after);
+        probe_heard(c, from, number, heard_bps, after);
     }
     if (tell) {
         comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": probe: %" PRIu64 " kb/s, round trip %" PRIu32 " us, %" PRIu32 " of a million bytes sent again",
@@ -228,7 +230,7 @@ void probe_start(struct comm *c, uint64_t peer, uint32_t round, uint64_t duratio
     }
 }
 
-void probe_adopt(struct comm *c, uint64_t from, struct conn *conn)
+void probe_adopt(struct comm *c, uint64_t from, uint32_t number, struct conn *conn)
 {
     struct probe *p = probe_new(c);
     if (p == NULL) {
@@ -237,6 +239,7 @@ void probe_adopt(struct comm *c, uint64_t from, struct conn *conn)
     }
     p->conn = conn;
     p->from = from;
+    p->round = number & ~MEASURED_HEARD;
     if (conn_attach(conn, &c->engine->service, probe_ready, p, NULL) != PCCL_OK) {
         probe_gone(p);
     }
@@ -258,7 +261,7 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
             struct link *link = link_find(c, p->peer);
             struct msg_hello m = {
                 .kind = LINK_PROBE, .group = c->params.group, .from = c->master.id, .to = p->peer, .view = c->master.newest,
-                .number = dial_number(c), .lanes = 1,
+                .number = p->round, .lanes = 1,
             };
             p->wanted = false;
             p->dial = link != NULL ? dial_start(c, &m, NULL, link->want.info.address, link->want.info.addresses, probe_dialled, p) : NULL;

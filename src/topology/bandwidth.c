@@ -74,14 +74,15 @@ bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rat
 /* The sender knows what was delivered; the receiver has that in order only, and misses what a loss held up until the end. */
 static uint64_t rate_agreed(uint64_t sent_bps, uint64_t heard_bps)
 {
-    return sent_bps / 2 <= heard_bps ? sent_bps : heard_bps;
+    uint64_t most = heard_bps < UINT64_MAX / 2 ? 2 * heard_bps : UINT64_MAX;
+    return sent_bps < most ? sent_bps : most;
 }
 
 bool bandwidth_probed(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t sent_bps, uint64_t heard_bps, uint64_t now_ns)
 {
     uint64_t rate_bps = rate_agreed(sent_bps, heard_bps);
     return bandwidth_keep(b, &(struct bandwidth_entry){.from = from, .to = to, .rate_bps = rate_bps, .sent_bps = rate_bps,
-                                                       .heard_bps = rate_bps, .seen_ns = now_ns});
+                                                       .heard_bps = rate_bps, .probed_ns = now_ns, .seen_ns = now_ns});
 }
 
 /* Null if it was never measured. */
@@ -94,6 +95,12 @@ static struct bandwidth_entry *entry_of(const struct bandwidth *b, uint64_t from
 const struct bandwidth_entry *bandwidth_find(const struct bandwidth *b, uint64_t from, uint64_t to)
 {
     return entry_of(b, from, to);
+}
+
+const struct bandwidth_entry *bandwidth_either(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    return e != NULL ? e : bandwidth_find(b, to, from);
 }
 
 bool bandwidth_set_way(struct bandwidth *b, uint64_t from, uint64_t to, uint32_t rtt_us, uint32_t loss_ppm)
@@ -115,9 +122,11 @@ bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sen
     uint64_t *said = sent ? &e->sent_bps : &e->heard_bps;
     *said = bps > *said ? bps : *said;
     uint64_t rate = e->sent_bps < e->heard_bps ? e->sent_bps : e->heard_bps;
-    e->seen_ns = bps >= e->rate_bps - e->rate_bps / 10 ? now_ns : e->seen_ns;
-    e->observed = e->observed || rate > e->rate_bps;
-    e->rate_bps = rate > e->rate_bps ? rate : e->rate_bps;
+    if (rate > e->rate_bps) {
+        e->rate_bps = rate;
+        e->seen_ns = now_ns;
+        e->observed = true;
+    }
     return true;
 }
 
@@ -183,8 +192,8 @@ bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to)
 bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++) {
-            if (ids[i] != ids[j] && !bandwidth_sure(b, ids[i], ids[j])) {
+        for (size_t j = 0; j < i; j++) {
+            if (ids[i] != ids[j] && !bandwidth_sure(b, ids[i], ids[j]) && !bandwidth_sure(b, ids[j], ids[i])) {
                 return false;
             }
         }

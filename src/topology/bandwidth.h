@@ -15,7 +15,7 @@ struct bandwidth_entry {
     uint64_t from, to; /* peer keys; equal (zero) in an unused slot, no peer has an edge to itself */
     uint64_t rate_bps; /* 0: measured, and the pair cannot connect in this direction */
     uint64_t sent_bps, heard_bps; /* the most that either end has said since */
-    uint64_t seen_ns;  /* when that was seen, by the caller's clock */
+    uint64_t probed_ns, seen_ns; /* when it was probed, and when that rate was seen, by the caller's clock */
     uint32_t rtt_us;   /* the least round trip; 0: unknown */
     uint32_t loss_ppm; /* of the bytes, those that were sent again */
     bool doubted;      /* it is to be measured again; until then this counts */
@@ -28,16 +28,8 @@ struct bandwidth {
     size_t count;
 };
 
-/* An ordered pair of positions in a list of ids. */
-struct bandwidth_edge {
-    uint16_t from, to;
-};
-
-/* Lists of ids given below hold at most this many. */
-enum { BANDWIDTH_PEERS_MAX = 65535 };
-
-/* Slots that hold every edge among `peers` peers without long searches. */
-#define BANDWIDTH_CAPACITY(peers) (5 * (size_t)(peers) * (size_t)(peers) / 4 + 8)
+/* Slots that hold every edge among `peers` peers, and four more of each (topology/rates.h), without long searches. */
+#define BANDWIDTH_CAPACITY(peers) (5 * (size_t)(peers) * ((size_t)(peers) + 4) / 4 + 8)
 
 /* Starts empty on the caller's storage. */
 void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t capacity);
@@ -46,7 +38,7 @@ void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t
  * of the slots or less is left: remove something first. */
 bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns);
 
-/* The same of a probe, of which both ends have said what they saw: the sender's word counts unless the receiver saw less than half of that. */
+/* The same of a probe, of which both ends have said what they saw: the sender's word counts, up to twice what the receiver saw. */
 bool bandwidth_probed(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t sent_bps, uint64_t heard_bps, uint64_t now_ns);
 
 /* Operations have moved so much over an edge that was probed, as its sender or its receiver says.  They share links with others, so that they
@@ -75,7 +67,10 @@ bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64
 /* False if it was never measured. */
 bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to);
 
-/* Whether all edges among ids[0..n) were measured, and none is doubted. */
+/* The same; of an edge that was never measured, what is known of the way back, which is the best guess. */
+const struct bandwidth_entry *bandwidth_either(const struct bandwidth *b, uint64_t from, uint64_t to);
+
+/* Whether all pairs among ids[0..n) were measured, in one direction at least that is not doubted. */
 bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n);
 
 #endif

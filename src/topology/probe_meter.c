@@ -78,3 +78,11 @@ void probe_peak_look(struct probe_peak *p, int64_t now_ns, uint64_t bytes)
     p->at = now_ns;
     p->bytes = bytes;
 }
+
+uint64_t probe_peak_end(struct probe_peak *p, int64_t now_ns, uint64_t bytes)
+{
+    if (p->best_bps == 0 && p->at != 0 && bytes > p->bytes && now_ns - p->at >= METER_PERIOD_NS) {
+        p->best_bps = rate_of(bytes - p->bytes, now_ns - p->at);
+    }
+    return p->best_bps;
+}

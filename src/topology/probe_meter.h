@@ -22,16 +22,18 @@ struct probe_meter {
     bool shared;
 };
 
-/* The end that receives: the most in any period of PROBE_PEAK_NS. */
-#define PROBE_PEAK_NS INT64_C(200000000)
+/* The end that receives: the most in any period of that length, or of what there was if it was over before. */
+#define PROBE_PEAK_NS INT64_C(100000000)
 struct probe_peak {
-    int64_t at;     /* 0: nothing has come */
+    int64_t at;     /* a period began; 0: nothing has come */
     uint64_t bytes; /* by then */
     uint64_t best_bps;
 };
 
 /* So many bytes have come by now. */
 void probe_peak_look(struct probe_peak *p, int64_t now_ns, uint64_t bytes);
+/* It has ended: bits per second; 0: nothing is known. */
+uint64_t probe_peak_end(struct probe_peak *p, int64_t now_ns, uint64_t bytes);
 
 void probe_meter_init(struct probe_meter *m, int64_t now_ns, int64_t measure_ns);
 /* So many bytes have been delivered by now, over a link with that round trip (0: unknown).  `estimate_bps`: what the congestion control takes

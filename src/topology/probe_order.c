@@ -67,12 +67,12 @@ bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to)
     return true;
 }
 
-/* The first receiver in [at, end) that waits for a probe of `from` and is free; NONE: there is none. */
-static uint16_t receiver_in(const struct probe_order *p, uint32_t from, uint32_t at, uint32_t end)
+/* The first receiver in [at, end) that waits for a probe of `from`, and may get it now; NONE: there is none. */
+static uint16_t receiver_in(const struct probe_order *p, const uint64_t *present, uint32_t from, uint32_t at, uint32_t end)
 {
     const uint64_t *row = row_of(p, from);
     for (uint32_t i = at; i < end; i = (i / 64 + 1) * 64) {
-        uint64_t rest = (row[i / 64] & p->free[i / 64]) >> (i % 64);
+        uint64_t rest = (row[i / 64] & p->free[i / 64] & present[i / 64]) >> (i % 64);
         for (; rest != 0; rest &= rest - 1) {
             uint32_t to = i + (uint32_t)__builtin_ctzll(rest);
             if (to < end && p->to[to] != from) {
@@ -83,21 +83,33 @@ static uint16_t receiver_in(const struct probe_order *p, uint32_t from, uint32_t
     return PROBE_ORDER_NONE;
 }
 
-bool probe_order_next(struct probe_order *p, struct bandwidth_edge *out)
+bool probe_order_next(struct probe_order *p, const uint64_t *present, struct probe_edge *out)
 {
     for (uint32_t from = 0; from < p->n && p->waiting > 0; from++) {
-        if (p->to[from] != PROBE_ORDER_NONE) {
+        if (p->to[from] != PROBE_ORDER_NONE || !bitset_has(present, from)) {
             continue;
         }
-        uint16_t to = receiver_in(p, from, from + 1, p->n);
-        to = to == PROBE_ORDER_NONE ? receiver_in(p, from, 0, from) : to;
+        uint16_t to = receiver_in(p, present, from, from + 1, p->n);
+        to = to == PROBE_ORDER_NONE ? receiver_in(p, present, from, 0, from) : to;
         if (to != PROBE_ORDER_NONE) {
             (void)probe_order_begin(p, (uint16_t)from, to); /* both are free */
-            *out = (struct bandwidth_edge){.from = (uint16_t)from, .to = to};
+            *out = (struct probe_edge){.from = (uint16_t)from, .to = to};
             return true;
         }
     }
     return false;
+}
+
+void probe_order_drop(struct probe_order *p, uint16_t peer)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint64_t *row = row_of(p, i);
+        uint32_t first = i == peer ? 0 : peer, end = i == peer ? p->n : peer + 1u;
+        for (uint32_t k = first; k < end; k++) {
+            p->waiting -= bitset_has(row, k);
+            bitset_remove(row, k);
+        }
+    }
 }
 
 void probe_order_end(struct probe_order *p, uint16_t from)

@@ -8,9 +8,16 @@
 #ifndef PCCL_TOPOLOGY_PROBE_ORDER_H
 #define PCCL_TOPOLOGY_PROBE_ORDER_H
 
-#include "topology/bandwidth.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-enum { PROBE_ORDER_PEERS_MAX = 1024, PROBE_ORDER_NONE = 0xFFFF };
+enum { PROBE_ORDER_NONE = 0xFFFF };
+
+/* By places in the order. */
+struct probe_edge {
+    uint16_t from, to;
+};
 
 struct probe_order {
     uint32_t n;         /* peers */
@@ -23,7 +30,7 @@ struct probe_order {
 /* Words that `row` and `free` take together. */
 size_t probe_order_words(uint32_t n);
 
-/* Of n peers, at most the limit: no edge waits.  `words` holds probe_order_words(n), `to` n. */
+/* Of n peers, fewer than PROBE_ORDER_NONE: no edge waits.  `words` holds probe_order_words(n), `to` n. */
 void probe_order_init(struct probe_order *p, uint32_t n, uint64_t *words, uint16_t *to);
 
 /* Goes on in other storage, of the same sizes at least. */
@@ -35,8 +42,11 @@ void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to);
 /* The edge is under way, whether it was waiting or not, unless one of its ends has a probe already: false. */
 bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to);
 
-/* An edge that waits and may begin: it is under way then.  False: there is none now. */
-bool probe_order_next(struct probe_order *p, struct bandwidth_edge *out);
+/* An edge that waits, with both ends in the set `present`, and may begin: it is under way then.  False: there is none now. */
+bool probe_order_next(struct probe_order *p, const uint64_t *present, struct probe_edge *out);
+
+/* That peer has gone: no edge of it waits any more. */
+void probe_order_drop(struct probe_order *p, uint16_t peer);
 
 /* The probe of that sender has ended, if it had one. */
 void probe_order_end(struct probe_order *p, uint16_t from);

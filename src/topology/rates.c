@@ -1,9 +1,12 @@
 /* rates.c - link rates from edge rates.
  *
- * Its one idea: a link is at least as fast as the fastest edge that was seen to use it, and as what its edges carried at once.
+ * Its one idea: a link, of a peer or of a site, is at least as fast as the fastest edge that was seen to use it, and as what its edges carried
+ * at once.
  * Invariant: path_bps[i][j] <= min(up_bps[i], down_bps[j]) for measured edges.
  * SPDX-License-Identifier: MIT */
 #include "topology/rates.h"
+
+#include "topology/site_find.h"
 
 uint64_t rate_of(uint64_t bytes, int64_t ns)
 {
@@ -39,6 +42,16 @@ static double rate_link(const struct bandwidth *b, uint64_t from, uint64_t to, d
     return best > 0 && bandwidth_get(b, from, to, &all, NULL) && (double)all > best ? (double)all : best;
 }
 
+/* Of an edge that was not measured, the way back is the best guess; without it a path has no limit. */
+static void paths_guess(const struct bandwidth *b, const uint64_t *ids, size_t n, double *path_bps)
+{
+    for (size_t i = 0; i < n * n; i++) {
+        size_t from = i / n, to = i % n;
+        bool guess = from != to && bandwidth_find(b, ids[from], ids[to]) == NULL && bandwidth_find(b, ids[to], ids[from]) != NULL;
+        path_bps[i] = guess ? (double)bandwidth_find(b, ids[to], ids[from])->rate_bps : path_bps[i];
+    }
+}
+
 bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double *up_bps, double *down_bps,
                 double *path_bps)
 {
@@ -46,6 +59,8 @@ bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double
     double least = __builtin_inf();
     for (size_t i = 0; i < n; i++) {
         double up = rate_best(&path_bps[i * n], n, 1), down = rate_best(&path_bps[i], n, n);
+        up_bps[i] = up > 0 ? rate_link(b, ids[i], RATES_ALL, up) : 0;
+        down_bps[i] = down > 0 ? rate_link(b, RATES_ALL, ids[i], down) : 0;
         least = up > 0 && up < least ? up : least;
         least = down > 0 && down < least ? down : least;
     }
@@ -53,9 +68,69 @@ bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        double up = rate_best(&path_bps[i * n], n, 1), down = rate_best(&path_bps[i], n, n);
-        up_bps[i] = up > 0 ? rate_link(b, ids[i], RATES_ALL, up) : least;
-        down_bps[i] = down > 0 ? rate_link(b, RATES_ALL, ids[i], down) : least;
+        up_bps[i] = up_bps[i] > 0 ? up_bps[i] : least;
+        down_bps[i] = down_bps[i] > 0 ? down_bps[i] : least;
+    }
+    paths_guess(b, ids, n, path_bps);
+    return true;
+}
+
+/* False: a round trip is not known. */
+static bool trips_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t *rtt_ns)
+{
+    for (size_t i = 0; i < n * n; i++) {
+        const struct bandwidth_entry *e = i / n != i % n ? bandwidth_either(b, ids[i / n], ids[i % n]) : NULL;
+        rtt_ns[i] = e != NULL ? (uint64_t)e->rtt_us * 1000 : 0;
+        if (i / n != i % n && rtt_ns[i] == 0) {
+            return false;
+        }
     }
     return true;
+}
+
+/* What crosses the border of site g in one direction. */
+static double site_link(const struct bandwidth *b, const uint64_t *ids, size_t n, const struct rates_sites *s, uint16_t g, bool up)
+{
+    double sum = 0, best = 0;
+    size_t members = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bps = 0;
+        if (s->site[i] != g) {
+            continue;
+        }
+        members++;
+        sum += bandwidth_get(b, up ? ids[i] : RATES_FAR, up ? RATES_FAR : ids[i], &bps, NULL) ? (double)bps : __builtin_inf();
+        for (size_t k = 0; k < n; k++) {
+            bool edge = s->site[k] != g && bandwidth_get(b, up ? ids[i] : ids[k], up ? ids[k] : ids[i], &bps, NULL);
+            best = edge && (double)bps > best ? (double)bps : best;
+        }
+    }
+    return members < 2 ? __builtin_inf() : sum > best ? sum : best;
+}
+
+bool rates_sites(const struct bandwidth *b, const uint64_t *ids, size_t n, struct rates_sites *out)
+{
+    static const struct site_address nowhere[RATES_SITE_MEMBERS];
+    uint64_t rtt_ns[RATES_SITE_MEMBERS * RATES_SITE_MEMBERS];
+    bool any = false;
+    if (n > RATES_SITE_MEMBERS || !trips_fill(b, ids, n, rtt_ns)) {
+        return false;
+    }
+    out->count = site_find(rtt_ns, nowhere, n, out->site);
+    for (size_t g = 0; g < out->count && out->count > 1; g++) {
+        out->up_bps[g] = site_link(b, ids, n, out, (uint16_t)g, true);
+        out->down_bps[g] = site_link(b, ids, n, out, (uint16_t)g, false);
+        any = any || out->up_bps[g] < __builtin_inf() || out->down_bps[g] < __builtin_inf();
+    }
+    return any;
+}
+
+void rates_add_sites(const struct bandwidth *b, const uint64_t *ids, struct rates_sites *room, struct network *net)
+{
+    if (rates_sites(b, ids, net->n, room)) {
+        net->sites = room->count;
+        net->site = room->site;
+        net->site_up_bps = room->up_bps;
+        net->site_down_bps = room->down_bps;
+    }
 }

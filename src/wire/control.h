@@ -406,9 +406,9 @@ struct msg_probe {
 enum measured_unasked {
     MEASURED_UNASKED = 0x7FFFFFF0, /* and above */
     MEASURED_DOUBT = 0x7FFFFFFF, /* operations miss their prediction since the edge to `to` has changed */
-    MEASURED_HEARD = 0x7FFFFFFE, /* the most that came from `to` in a probe of its edge */
-    MEASURED_SENT_AT_WORK = 0x7FFFFFFD, MEASURED_HEARD_AT_WORK = 0x7FFFFFFC, /* what operations have sent to it, got from it */
+    MEASURED_SENT_AT_WORK = 0x7FFFFFFE, MEASURED_HEARD_AT_WORK = 0x7FFFFFFD, /* what operations have sent to it, got from it */
 };
+#define MEASURED_HEARD UINT32_C(0x80000000) /* with the number of a probe: the most that came from `to` in it */
 struct msg_measured {
     uint32_t round;
     uint64_t to;

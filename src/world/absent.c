@@ -18,7 +18,7 @@ enum { ABSENT_CHECKED = 16 }; /* keys of which each pair is looked for in a chec
 static void drop_edge(struct world *w, uint64_t from, uint64_t to, int64_t since)
 {
     const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, from, to);
-    if (e != NULL && (e->rate_bps == 0 || (int64_t)e->seen_ns > since)) {
+    if (e != NULL && (e->rate_bps == 0 || (int64_t)e->probed_ns > since)) {
         bandwidth_remove(&w->bandwidth, from, to);
     }
 }
@@ -42,6 +42,8 @@ static void drop_edges(struct world *w, uint64_t key, int64_t since)
     }
     drop_edge(w, key, RATES_ALL, since);
     drop_edge(w, RATES_ALL, key, since);
+    drop_edge(w, key, RATES_FAR, since);
+    drop_edge(w, RATES_FAR, key, since);
 }
 
 static void take_out(struct absent_list *l, uint32_t at)
@@ -141,14 +143,14 @@ static bool is_used(const struct world *w, uint64_t key, const struct member *bu
 /* No rate is left of somebody who has been forgotten. */
 static void check_edges(const struct world *w)
 {
-    uint64_t keys[ABSENT_CHECKED + 1] = {RATES_ALL};
-    size_t count = 1, edges = 0;
+    uint64_t keys[ABSENT_CHECKED + 2] = {RATES_ALL, RATES_FAR};
+    size_t count = 2, edges = 0;
     for (uint32_t i = 0; i < w->member_room + w->absent.count; i++) {
         const struct member *mb = i < w->member_room ? &w->members[i] : NULL;
         if (mb != NULL && (mb->phase == MEMBER_FREE || !mb->rated)) {
             continue;
         }
-        if (count > ABSENT_CHECKED) {
+        if (count > ABSENT_CHECKED + 1) {
             return;
         }
         keys[count++] = mb != NULL ? mb->rates_key : w->absent.entries[i - w->member_room].key;

@@ -15,7 +15,7 @@ static bool all_measured(const struct world *w, const uint64_t *keys, uint32_t n
 {
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < n; k++) {
-            if (i != k && !bandwidth_get(&w->bandwidth, keys[i], keys[k], NULL, NULL)) {
+            if (i != k && bandwidth_either(&w->bandwidth, keys[i], keys[k]) == NULL) {
                 return false;
             }
         }
@@ -41,7 +41,9 @@ uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uin
         share[i] = 1.0 / n;
         w->common->scratch_order[i] = (uint16_t)ring[i];
     }
-    const struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    struct rates_sites sites;
+    struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    rates_add_sites(&w->bandwidth, keys, &sites, &net);
     const struct cost_job job = {.bytes = NOMINAL_BYTES, .chunk_bytes = w->common->config.plan.frame_bytes};
     const struct cost_plans plans = {.order = w->common->scratch_order, .equal = share};
     struct cost_choice choice;

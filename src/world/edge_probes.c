@@ -4,13 +4,14 @@
  * beside what the members do then: a peer's link is measured for a twentieth of the time at most.  A vote goes on with what is left.
  * Invariant: a member that measures, or rests after it, has a place in the order; each does so until its own deadline.
  * SPDX-License-Identifier: MIT */
+#include "core/bitset.h"
 #include "core/clock.h"
 #include "topology/probe_meter.h"
 #include "world/measuring.h"
 
 enum {
     BESIDE_REST = 19,   /* times as long as a probe took, its ends are left alone */
-    BESIDE_MEMBERS = 40, /* of so many one more begins to measure at a time: a probe takes some seconds */
+    BESIDE_MEMBERS = 40, /* for each so many members one more probe begins at each look */
 };
 
 #define BESIDE_AFTER (10 * CLOCK_S) /* a vote: what comes then is not disturbed at once */
@@ -26,19 +27,48 @@ static struct member *member_at(const struct world *w, uint32_t place)
     return &w->members[w->optimise.slots[place]];
 }
 
-/* Of one group, whose members have the places [first, end).  Edges that do not exist are not measured. */
-static void add_edges(struct world *w, struct group *g, uint32_t first, uint32_t end)
+/* Whether a member still has this place: it may have gone, and another one may have its slot. */
+static bool is_here(const struct world *w, uint32_t place)
+{
+    const struct member *mb = member_at(w, place);
+    return mb->phase == MEMBER_ACCEPTED && mb->probe_place == place + 1;
+}
+
+static bool is_sure(const struct world *w, uint32_t from, uint32_t to)
+{
+    return bandwidth_sure(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
+}
+
+/* A pair that nobody knows is measured in one direction first, and each member begins with about half of its pairs. */
+static bool comes_first(uint32_t from, uint32_t to)
+{
+    return ((from + to) % 2 == 1) == (from < to);
+}
+
+/* Of one group, whose members have the places [first, end). */
+static void add_edges(struct world *w, uint32_t first, uint32_t end)
 {
     struct optimise *o = &w->optimise;
-    const struct view_record *v = view_current(g);
     for (uint32_t i = first; i < end; i++) {
-        const struct member *from = member_at(w, i);
         for (uint32_t k = first; k < end; k++) {
-            const struct member *to = member_at(w, k);
-            if (i != k && !bandwidth_sure(&w->bandwidth, from->rates_key, to->rates_key) && !edges_missing(v, from->id, to->id)) {
+            bool here = i != k && is_here(w, i) && is_here(w, k), early = comes_first(i, k) && !is_sure(w, k, i);
+            if (here && early != o->both && !is_sure(w, i, k)) {
                 probe_order_add(&o->order, (uint16_t)i, (uint16_t)k);
             }
         }
+    }
+}
+
+static void add_all(struct world *w)
+{
+    struct optimise *o = &w->optimise;
+    for (uint32_t first = 0, end; first < o->order.n; first = end) {
+        const struct group *g = member_group(w, member_at(w, first));
+        end = first;
+        while (end < o->order.n && member_group(w, member_at(w, end)) == g) {
+            end++;
+        }
+        add_edges(w, first, end);
     }
 }
 
@@ -75,22 +105,15 @@ void edge_probes_plan(struct world *w)
 {
     struct optimise *o = &w->optimise;
     probe_order_init(&o->order, place_members(w), o->probe_words, o->probe_to);
-    for (uint32_t first = 0, end; first < o->order.n; first = end) {
-        struct group *g = member_group(w, member_at(w, first));
-        end = first;
-        while (end < o->order.n && member_group(w, member_at(w, end)) == g) {
-            end++;
-        }
-        add_edges(w, g, first, end);
-    }
+    o->both = false;
+    add_all(w);
     go_on(w);
 }
 
-/* Whether a member still has this place: it may have gone, and another one may have its slot. */
-static bool is_here(const struct world *w, uint32_t place)
+void edge_probes_plan_rest(struct world *w)
 {
-    const struct member *mb = member_at(w, place);
-    return mb->phase == MEMBER_ACCEPTED && mb->probe_place == place + 1;
+    w->optimise.both = true;
+    add_all(w);
 }
 
 /* The next deadline of all. */
@@ -120,15 +143,31 @@ static void send_probe(struct world *w, struct member *from, struct member *to)
     outbox_send(w->common->out, MASTER_SEND, from->conn);
 }
 
-/* At most so many, of those that may begin. */
+/* The members that can measure now; edges of those that have gone are forgotten. */
+static const uint64_t *look_who_is_present(struct world *w)
+{
+    struct optimise *o = &w->optimise;
+    bitset_clear(o->probe_present, o->order.n);
+    for (uint32_t i = 0; i < o->order.n; i++) {
+        if (!is_here(w, i)) {
+            probe_order_drop(&o->order, (uint16_t)i);
+        } else if (member_at(w, i)->conn != SLOT_NONE) {
+            bitset_add(o->probe_present, i);
+        }
+    }
+    return o->probe_present;
+}
+
+/* At most so many, of those that may begin.  Edges that do not exist are not measured. */
 static void start(struct world *w, uint32_t most)
 {
     struct optimise *o = &w->optimise;
-    struct bandwidth_edge e;
-    while (most > 0 && probe_order_next(&o->order, &e)) {
+    const uint64_t *present = o->order.waiting > 0 ? look_who_is_present(w) : NULL;
+    struct probe_edge e;
+    while (most > 0 && o->order.waiting > 0 && probe_order_next(&o->order, present, &e)) {
         struct member *from = member_at(w, e.from), *to = member_at(w, e.to);
-        if (!is_here(w, e.from) || !is_here(w, e.to) || from->conn == SLOT_NONE || to->conn == SLOT_NONE) {
-            probe_order_end(&o->order, e.from); /* gone, or away for a while: the edge stays unknown */
+        if (edges_missing(view_current(member_group(w, from)), from->id, to->id)) {
+            probe_order_end(&o->order, e.from);
         } else {
             send_probe(w, from, to);
             most--;
@@ -169,7 +208,7 @@ static void keep(struct world *w, struct member *from, struct member *to)
 static void settle_probe(struct world *w, struct member *from, struct member *to)
 {
     bool failed = from->probe_answer.bits_per_second == 0, heard = to != NULL && to->heard_from == from->id;
-    if (from->probe_said && to != NULL && (failed || heard)) {
+    if (from->probe_said && to != NULL && (failed || (heard && to->heard_bps > 0))) { /* nothing heard of a probe that worked says nothing */
         keep(w, from, to);
     }
     if (from->probe_said && (to == NULL || failed || heard)) {
@@ -192,7 +231,7 @@ void edge_probes_measured(struct world *w, struct member *mb, const struct msg_m
 void edge_probes_heard(struct world *w, struct member *mb, const struct msg_measured *ms)
 {
     struct member *from = member_find(w, ms->to);
-    if (from != NULL && from->probing == mb->id) {
+    if (from != NULL && from->probing == mb->id && from->probe_round == (ms->round & ~MEASURED_HEARD)) {
         mb->heard_from = from->id;
         mb->heard_bps = ms->bits_per_second;
         settle_probe(w, from, mb);
@@ -219,6 +258,9 @@ void edge_probes_expire(struct world *w)
 bool edge_probes_beside(struct world *w)
 {
     w->optimise.look_at = w->common->now + BESIDE_AFTER;
+    if (!w->optimise.both) {
+        edge_probes_plan_rest(w);
+    }
     set_deadline(w);
     return w->optimise.order.waiting > 0;
 }

@@ -13,7 +13,7 @@
 static void doubt(struct world *w, const struct member *from, const struct member *to)
 {
     const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key);
-    if (e != NULL && w->common->now - (int64_t)e->seen_ns >= WORDS_SURE_NS && bandwidth_doubt(&w->bandwidth, e->from, e->to)) {
+    if (e != NULL && w->common->now - (int64_t)e->probed_ns >= WORDS_SURE_NS && bandwidth_doubt(&w->bandwidth, e->from, e->to)) {
         (void)bandwidth_doubt(&w->bandwidth, from->rates_key, RATES_ALL);
         (void)bandwidth_doubt(&w->bandwidth, RATES_ALL, to->rates_key);
     }
@@ -34,9 +34,6 @@ bool edge_words_take(struct world *w, struct member *mb, const struct msg_measur
             doubt(w, mb, other);
         }
         return true;
-    case MEASURED_HEARD:
-        edge_probes_heard(w, mb, ms);
-        return true;
     case MEASURED_SENT_AT_WORK:
         if (there) {
             observe(w, mb, other, true, ms->bits_per_second);
@@ -48,6 +45,11 @@ bool edge_words_take(struct world *w, struct member *mb, const struct msg_measur
         }
         return true;
     default:
-        return false;
+        break;
     }
+    if ((ms->round & MEASURED_HEARD) != 0) {
+        edge_probes_heard(w, mb, ms);
+        return true;
+    }
+    return false;
 }

@@ -9,7 +9,8 @@
 bool edge_words_take(struct world *w, struct member *mb, const struct msg_measured *ms);
 
 /* edge_probes.c: each peer measures at most one edge at a time. */
-void edge_probes_plan(struct world *w);  /* all edges between members that nobody knows, or that are doubted, are to be measured */
+void edge_probes_plan(struct world *w);  /* pairs of members that nobody knows are to be measured, in one direction */
+void edge_probes_plan_rest(struct world *w); /* the other directions, and edges that are doubted, are */
 bool edge_probes_start(struct world *w); /* those that may begin now; true: some are under way */
 void edge_probes_measured(struct world *w, struct member *mb, const struct msg_measured *ms); /* an answer, perhaps too late */
 void edge_probes_heard(struct world *w, struct member *mb, const struct msg_measured *ms); /* the word of the end that a probe goes to */

@@ -7,9 +7,8 @@
 
 #include "world/measuring.h"
 
-static void forget_probes(struct world *w)
+static void forget_together(struct world *w)
 {
-    edge_probes_forget(w);
     for (uint32_t i = 0; i < w->member_room; i++) {
         w->members[i].together = 0;
     }
@@ -20,7 +19,8 @@ static void forget_probes(struct world *w)
 static void optimise_cancel(struct world *w, const char *why)
 {
     w->optimise.deadline = NEVER;
-    forget_probes(w);
+    edge_probes_forget(w);
+    forget_together(w);
     for (uint32_t i = 0; i < w->group_room; i++) {
         w->groups[i].solving = 0;
     }
@@ -29,8 +29,12 @@ static void optimise_cancel(struct world *w, const char *why)
 
 static bool start_together(struct world *w)
 {
-    w->optimise.deadline = edge_probes_answered_by(w, probe_together_ns(w));
-    return !w->optimise.together_over && probe_together_start(w);
+    struct optimise *o = &w->optimise;
+    if (o->together_over || w->common->now >= o->until || !probe_together_start(w)) {
+        return false;
+    }
+    o->deadline = edge_probes_answered_by(w, probe_together_ns(w));
+    return true;
 }
 
 static void solve(struct world *w)
@@ -51,22 +55,24 @@ static void solve(struct world *w)
     }
 }
 
-/* Begins what may begin now; true: something is being measured. */
+/* Begins what may begin now: first pairs that nobody knows, then all edges at once, then the other directions; true: something is being
+ * measured. */
 static bool measure(struct world *w)
 {
     struct optimise *o = &w->optimise;
-    if (o->together) {
-        return o->waiting > 0;
+    if (o->together && o->waiting > 0) {
+        return true;
     }
-    return edge_probes_start(w) || start_together(w);
-}
-
-static void measured(struct world *w)
-{
-    if (w->optimise.together) {
+    if (o->together) {
         probe_together_end(w);
     }
-    solve(w);
+    if (edge_probes_start(w) || start_together(w)) {
+        return true;
+    }
+    if (!o->both) {
+        edge_probes_plan_rest(w);
+    }
+    return edge_probes_start(w);
 }
 
 static void begin(struct world *w)
@@ -74,6 +80,7 @@ static void begin(struct world *w)
     struct optimise *o = &w->optimise;
     o->lost = o->together_over = false;
     if (member_count(w, NULL, MEMBER_ACCEPTED) > w->probe_room) { /* no memory, or too many: what is not known stays so */
+        edge_probes_forget(w);
         solve(w);
         return;
     }
@@ -82,7 +89,7 @@ static void begin(struct world *w)
     if (measure(w)) {
         world_move(w, PHASE_OPTIMISE, &o->phase, OPTIMISE_PROBING, 0, 0, "edges are not known");
     } else {
-        measured(w);
+        solve(w);
     }
 }
 
@@ -198,7 +205,7 @@ void optimise_settle(struct world *w)
         break;
     case OPTIMISE_PROBING:
         if (!measure(w)) {
-            measured(w);
+            solve(w);
         }
         break;
     case OPTIMISE_SOLVING:
@@ -259,11 +266,14 @@ void optimise_tick(struct world *w)
     if (w->common->now < o->deadline) {
         return;
     }
-    if (o->phase == OPTIMISE_IDLE) {
+    if (o->phase == OPTIMISE_IDLE && ending_begun(w)) {
+        edge_probes_forget(w);
+        o->deadline = NEVER;
+    } else if (o->phase == OPTIMISE_IDLE) {
         edge_probes_beside_look(w);
     } else if (o->together) { /* what did not come stays unknown; groups that have answered are kept */
         probe_together_end(w);
-        forget_probes(w);
+        forget_together(w);
     } else {
         edge_probes_expire(w);
     }

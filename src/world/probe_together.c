@@ -1,11 +1,13 @@
 /* probe_together.c - the last probes of an optimisation: every member measures its edges to all others at once.
  *
  * Its one idea: eight good paths and one good uplink look alike as long as paths are measured one by one.  What all edges out of a member carry
- * together is what its uplink carries, and it is kept as an edge to nobody (topology/rates.h); likewise for the downlink.
+ * together is what its uplink carries, and it is kept as an edge to nobody (topology/rates.h); likewise for the downlink.  What leaves the
+ * members of a site together is what the site's uplink carries.
  * Only groups that may have trees are measured so: trees are made for what links carry together.
  * Invariant: each edge counts once; a round that is broken off leaves what was known before.
  * SPDX-License-Identifier: MIT */
 #include "topology/rates.h"
+#include "topology/site_find.h"
 #include "world/measuring.h"
 #include "world/trees_make.h"
 
@@ -20,7 +22,7 @@ int64_t probe_together_ns(const struct world *w)
     return TOGETHER_TIMES * w->common->config.probe_ns;
 }
 
-/* Whether the edges of a group are known one by one, and not all of its links yet. */
+/* Whether the pairs of a group are known one by one, and not all of its links yet. */
 static bool is_due(const struct world *w, const struct view_record *v)
 {
     if (v->members < TOGETHER_LEAST || v->members > TREES_MEMBERS || v->edges > 0) {
@@ -43,7 +45,7 @@ static uint32_t start_member(struct world *w, const struct view_record *v, struc
     struct msg_probe p = {.round = w->optimise.next_round, .duration_ms = (uint32_t)(probe_together_ns(w) / 1000000)};
     uint32_t probes = 0;
     from->together = 0;
-    from->up_bps = from->down_bps = 0; /* no answer comes before all have been asked */
+    from->up_bps = from->down_bps = from->far_up_bps = from->far_down_bps = 0; /* no answer comes before all have been asked */
     for (uint32_t k = 0; k < v->members && from->conn != SLOT_NONE; k++) {
         const struct member *to = member_find(w, v->ids[k]);
         if (to == NULL || to == from || to->conn == SLOT_NONE) {
@@ -86,12 +88,15 @@ bool probe_together_measured(struct world *w, struct member *mb, const struct ms
         return false; /* not asked for, or for the second time */
     }
     struct member *to = member_find(w, ms->to);
-    const struct bandwidth_entry *alone = to != NULL ? bandwidth_find(&w->bandwidth, mb->rates_key, to->rates_key) : NULL;
+    const struct bandwidth_entry *alone = to != NULL ? bandwidth_either(&w->bandwidth, mb->rates_key, to->rates_key) : NULL;
     uint64_t bps = alone != NULL && alone->rate_bps < ms->bits_per_second ? alone->rate_bps : ms->bits_per_second;
+    double far_bps = alone != NULL && alone->rtt_us * UINT64_C(1000) >= SITE_FIND_RTT_NS ? (double)bps : 0;
     mb->together &= ~(UINT32_C(1) << rank);
     mb->up_bps += (double)bps;
+    mb->far_up_bps += far_bps;
     if (to != NULL) {
         to->down_bps += (double)bps;
+        to->far_down_bps += far_bps;
     }
     return true;
 }
@@ -127,6 +132,8 @@ void probe_together_end(struct world *w)
             const struct member *mb = member_find(w, v->ids[k]);
             keep(w, mb->rates_key, RATES_ALL, mb->up_bps);
             keep(w, RATES_ALL, mb->rates_key, mb->down_bps);
+            keep(w, mb->rates_key, RATES_FAR, mb->far_up_bps);
+            keep(w, RATES_FAR, mb->rates_key, mb->far_down_bps);
         }
     }
     w->optimise.together = false;

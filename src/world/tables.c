@@ -40,6 +40,7 @@ static size_t lay_out_world(struct layout *l, const struct world_size *s, struct
     w->absent.entries = layout_take(l, w->absent.room, sizeof *w->absent.entries);
     w->optimise.slots = layout_take(l, n, sizeof *w->optimise.slots);
     w->optimise.probe_to = layout_take(l, n, sizeof *w->optimise.probe_to);
+    w->optimise.probe_present = layout_take(l, bitset_words((uint32_t)n), sizeof *w->optimise.probe_present);
     w->optimise.probe_words = layout_take(l, probe_order_words((uint32_t)n), sizeof *w->optimise.probe_words);
     return l->used;
 }

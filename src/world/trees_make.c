@@ -8,11 +8,14 @@
 #include "topology/rates.h"
 #include "topology/shrink.h"
 
+_Static_assert((int)TREES_MEMBERS <= (int)RATES_SITE_MEMBERS, "sites of all of them are looked for");
+
 #define PROBE_ERROR 0.05 /* of a rate */
 
 size_t trees_room(uint32_t members)
 {
-    return tree_packing_room(members < TREES_MEMBERS ? members : TREES_MEMBERS, 0);
+    uint32_t n = members < TREES_MEMBERS ? members : TREES_MEMBERS;
+    return tree_packing_room(n, n);
 }
 
 /* Everything is known: what is not could be anything.  Delays are, if each pair's round trip is. */
@@ -22,7 +25,7 @@ static bool all_measured(const struct trees_job *j, bool *delays)
     *delays = true;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < n; k++) {
-            const struct bandwidth_entry *e = i != k ? bandwidth_find(j->bandwidth, j->ids[i], j->ids[k]) : NULL;
+            const struct bandwidth_entry *e = i != k ? bandwidth_either(j->bandwidth, j->ids[i], j->ids[k]) : NULL;
             j->delay_s[(size_t)i * n + k] = e != NULL ? (double)e->rtt_us * 0.5e-6 : 0;
             bool never = i == k || (j->leaf[i] && j->leaf[k]); /* linked */
             if (!never && e == NULL) {
@@ -44,7 +47,9 @@ bool trees_make(const struct trees_job *j, struct tree_set *out, struct tree_for
     shrink_rates(j->up_bps, n, PROBE_ERROR);
     shrink_rates(j->down_bps, n, PROBE_ERROR);
     shrink_rates(j->path_bps, n * n, PROBE_ERROR);
-    const struct network net = {.n = n, .up_bps = j->up_bps, .down_bps = j->down_bps, .path_bps = j->path_bps, .leaf = j->leaf,
-                                .delay_s = delays ? j->delay_s : NULL};
+    struct rates_sites sites;
+    struct network net = {.n = n, .up_bps = j->up_bps, .down_bps = j->down_bps, .path_bps = j->path_bps, .leaf = j->leaf,
+                          .delay_s = delays ? j->delay_s : NULL};
+    rates_add_sites(j->bandwidth, j->ids, &sites, &net);
     return tree_packing_solve(&net, TREE_ANY, j->storage, out, forecast);
 }

@@ -38,14 +38,16 @@ static uint32_t link_ps(const struct world *w, const struct view_record *v, uint
 {
     size_t n = v->members;
     double *up = w->common->scratch_rates, *down = up + n, *share = down + n;
-    if (n < 2 || n > PLAN_MEASURED_MEMBERS || w->bandwidth.count == 0 ||
-        !rates_fill(&w->bandwidth, member_rates_keys(w, v->ids, v->members), n, up, down, w->common->scratch_path)) {
+    const uint64_t *keys = n <= PLAN_MEASURED_MEMBERS ? member_rates_keys(w, v->ids, v->members) : NULL;
+    if (n < 2 || keys == NULL || w->bandwidth.count == 0 || !rates_fill(&w->bandwidth, keys, n, up, down, w->common->scratch_path)) {
         return delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
     }
     for (size_t i = 0; i < n; i++) {
         share[i] = 1.0 / (double)n;
     }
-    const struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    struct rates_sites sites;
+    struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    rates_add_sites(&w->bandwidth, keys, &sites, &net);
     double copies = 2 * ((double)n - 1) / (double)n; /* of the buffer that each member sends */
     double ps = shares_load(&net, share).s_per_bit / copies * 8e12;
     return ps < (double)UINT32_MAX ? (uint32_t)ps : UINT32_MAX;
@@ -61,7 +63,7 @@ static uint32_t measured_delay_us(const struct world *w, const struct view_recor
     uint32_t longest = 0;
     for (uint32_t i = 0; i < v->members; i++) {
         for (uint32_t k = 0; k < v->members; k++) {
-            const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, keys[i], keys[k]);
+            const struct bandwidth_entry *e = bandwidth_either(&w->bandwidth, keys[i], keys[k]);
             if (i != k && (e == NULL || e->rtt_us == 0)) {
                 return 0;
             }

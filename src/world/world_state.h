@@ -108,7 +108,7 @@ struct member {
     uint64_t heard_from, heard_bps; /* the last probe of its edge that somebody else measures: whose, 0 nobody's, and what came of it here */
     uint32_t probe_place;   /* in the order of probes, from 1; 0 none */
     uint32_t together;      /* ranks to which it measures in the round of all edges at once, and has not answered */
-    double up_bps, down_bps; /* what that round has shown of its link so far */
+    double up_bps, down_bps, far_up_bps, far_down_bps; /* what that round has shown of its link so far; of edges to other sites */
 };
 
 /* A view, decided or published. */
@@ -235,13 +235,14 @@ struct optimise {
     bool lost;              /* one of the order, whose group may have ended with it: nobody freezes then */
     uint32_t next_round;    /* number of the next probe: none is used twice, so that late answers are told apart */
     bool together, together_over; /* all edges are measured at once; have been */
+    bool both;              /* of pairs that are known in one direction, the other one is to be measured, too */
     uint32_t waiting;       /* ... answers that are */
     int64_t deadline, until, look_at; /* when a probe ends, or is given up; when no more begin in this vote; when one may begin beside other work */
     uint64_t persist;
     struct probe_order order;
     uint32_t *slots;        /* owned: members of the order */
     uint16_t *probe_to;     /* owned */
-    uint64_t *probe_words;  /* owned */
+    uint64_t *probe_words, *probe_present; /* owned */
 };
 
 /* A rank of a world of a given size. */

@@ -35,7 +35,7 @@ void probe_event(struct cluster *cl, struct node *n, const struct event *e)
     bool ok = to != CLUSTER_NOBODY && cl->nodes[to].alive && !cl->cut[n->index][to] && !cl->cut[to][n->index];
     uint64_t bps = ok ? probe_bandwidth(cl, n->index, to) : 0, kind = mix64(e->a, n->index) % 16;
     if (ok && kind != 0) { /* else its word is lost */
-        cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, to, MEASURED_HEARD, n->id, kind == 1 ? UINT64_MAX : bps);
+        cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, to, MEASURED_HEARD | e->a, n->id, kind == 1 ? UINT64_MAX : bps);
     }
     if (ok && kind >= 12) { /* operations show more */
         cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, to, MEASURED_HEARD_AT_WORK, n->id, bps + bps / 4);

@@ -204,7 +204,7 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
 
 /* peer_measures.c */
 void peer_says_measured(struct cluster *c, const struct peer *p, const struct msg_measured *ms);
-void peer_heard(struct cluster *c, const struct peer *p, uint64_t by, uint64_t bps); /* `by`, an id, has heard p's probe */
+void peer_heard(struct cluster *c, const struct peer *p, const struct msg_probe *probe, uint64_t bps); /* by the other end of p's probe */
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps); /* as both ends say */
 struct cluster *cluster_voted(uint32_t count); /* new members, all of which have asked for a better ring */
 typedef uint64_t peer_rate(const struct cluster *c, uint64_t from, uint64_t to); /* of an edge, by ids */

@@ -27,11 +27,11 @@ void peer_says_measured(struct cluster *c, const struct peer *p, const struct ms
     cluster_frame(c, p->conn, FRAME_MEASURED, bytes, (uint32_t)w.used, p->run);
 }
 
-void peer_heard(struct cluster *c, const struct peer *p, uint64_t by, uint64_t bps)
+void peer_heard(struct cluster *c, const struct peer *p, const struct msg_probe *probe, uint64_t bps)
 {
     for (uint32_t i = 0; i < c->count; i++) {
-        if (c->peers[i].id == by && c->peers[i].open) {
-            peer_says_measured(c, &c->peers[i], &(struct msg_measured){.round = MEASURED_HEARD, .to = p->id, .bits_per_second = bps});
+        if (c->peers[i].id == probe->to && c->peers[i].open) {
+            peer_says_measured(c, &c->peers[i], &(struct msg_measured){.round = MEASURED_HEARD | probe->round, .to = p->id, .bits_per_second = bps});
             return;
         }
     }
@@ -40,7 +40,9 @@ void peer_heard(struct cluster *c, const struct peer *p, uint64_t by, uint64_t b
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps)
 {
     struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps, .rtt_us = c->rtt_us};
-    peer_heard(c, p, probe->to, bps);
+    if (probe->round < MEASURED_UNASKED) {
+        peer_heard(c, p, probe, bps);
+    }
     peer_says_measured(c, p, &ms);
 }
 

@@ -65,9 +65,13 @@ TEST(store_keeps_rates_until_asked) /* a peer that leaves and returns is not pro
         EXPECT(bandwidth_remove(&b, 2, two[i]) && bandwidth_remove(&b, two[i], 2) && !bandwidth_remove(&b, 2, two[i]));
     }
     EXPECT(bandwidth_complete(&b, two, 2) && !bandwidth_complete(&b, three, 3));
-    EXPECT(bandwidth_set(&b, 1, 2, 0, 20) && bandwidth_set(&b, 2, 1, 5, 20) && bandwidth_set(&b, 2, 3, 5, 20));
+    EXPECT(bandwidth_set(&b, 1, 2, 0, 20)); /* "cannot connect" is known too */
     EXPECT(!bandwidth_complete(&b, three, 3));
-    EXPECT(bandwidth_set(&b, 3, 2, 5, 20) && bandwidth_complete(&b, three, 3)); /* "cannot connect" is known too */
+    EXPECT(bandwidth_set(&b, 3, 2, 5, 20) && bandwidth_complete(&b, three, 3)); /* one direction of a pair does */
+    EXPECT(bandwidth_either(&b, 2, 3) == bandwidth_find(&b, 3, 2) && bandwidth_either(&b, 3, 2) == bandwidth_find(&b, 3, 2));
+    EXPECT(bandwidth_doubt(&b, 3, 2) && !bandwidth_complete(&b, three, 3));
+    EXPECT(bandwidth_set(&b, 2, 3, 7, 20) && bandwidth_complete(&b, three, 3) && bandwidth_either(&b, 2, 3)->rate_bps == 7);
+    EXPECT(bandwidth_either(&b, 2, 9) == NULL);
 }
 
 TEST(store_that_is_full_says_so) /* and still replaces, finds and removes */
@@ -123,7 +127,9 @@ TEST(doubted_measurement_counts_until_the_next_one_and_is_missing) /* a plan wou
     EXPECT(!bandwidth_sure(&b, 11, 12) && bandwidth_sure(&b, 12, 11));
     EXPECT(bandwidth_get(&b, 11, 12, &bps, NULL));
     EXPECT_EQ(bps, 500);
-    EXPECT(!bandwidth_complete(&b, ids, 2));
+    EXPECT(bandwidth_complete(&b, ids, 2)); /* the way back is sure */
+    EXPECT(bandwidth_doubt(&b, 12, 11) && !bandwidth_complete(&b, ids, 2));
+    EXPECT(bandwidth_set(&b, 12, 11, 600, 1));
     EXPECT(bandwidth_set(&b, 11, 12, 50, 2));
     EXPECT(bandwidth_sure(&b, 11, 12));
     EXPECT(bandwidth_complete(&b, ids, 2));
@@ -135,7 +141,7 @@ TEST(rate_of_a_probe_is_what_both_ends_have_seen) /* one that lies would draw ev
     struct bandwidth b;
     bandwidth_init(&b, storage, 16);
     static const uint64_t said[][3] = {/* sent, heard, rate */
-                                       {1000, 1000, 1000}, {1000, 500, 1000}, {1000, 400, 400}, {UINT64_MAX, 800, 800}, {0, 800, 0},
+                                       {1000, 1000, 1000}, {1000, 500, 1000}, {1000, 400, 800}, {UINT64_MAX, 800, 1600}, {0, 800, 0},
                                        {800, UINT64_MAX, 800}, {UINT64_MAX, UINT64_MAX, UINT64_MAX}, {1000, 0, 0}};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         EXPECT(bandwidth_probed(&b, 1, 2, said[i][0], said[i][1], i));
@@ -154,12 +160,12 @@ TEST(operations_raise_a_rate_that_both_ends_have_seen_and_never_lower_it) /* the
     const struct bandwidth_entry *e = bandwidth_find(&b, 1, 2);
     EXPECT(bandwidth_observe(&b, 1, 2, true, 10, 2));
     EXPECT(e->rate_bps == 1000 && e->seen_ns == 1 && !e->observed);
-    EXPECT(bandwidth_observe(&b, 1, 2, false, 900, 3)); /* about as much: it still holds */
-    EXPECT(e->rate_bps == 1000 && e->seen_ns == 3 && !e->observed);
+    EXPECT(bandwidth_observe(&b, 1, 2, false, 900, 3));
+    EXPECT(e->rate_bps == 1000 && e->seen_ns == 1 && !e->observed);
     EXPECT(bandwidth_observe(&b, 1, 2, true, 2000, 4)); /* the other end has not seen that */
     EXPECT(e->rate_bps == 1000 && !e->observed);
     EXPECT(bandwidth_observe(&b, 1, 2, false, 2000, 5));
-    EXPECT(e->rate_bps == 2000 && e->seen_ns == 5 && e->observed);
+    EXPECT(e->rate_bps == 2000 && e->seen_ns == 5 && e->probed_ns == 1 && e->observed);
     EXPECT(bandwidth_doubt(&b, 1, 2) && bandwidth_observe(&b, 1, 2, true, 3000, 6) && e->doubted);
     EXPECT(bandwidth_probed(&b, 1, 2, 500, 500, 7));
     EXPECT(e->rate_bps == 500 && !e->observed && !e->doubted);

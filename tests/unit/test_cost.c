@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <math.h>
+
 #include "topology/cost.h"
 #include "topology/rates.h"
 #include "topology/owner_shares.h"
@@ -302,4 +304,79 @@ TEST(rates_are_in_bits_per_second) /* of bytes, an edge would look eight times a
     EXPECT_EQ(rate_of(1, INT64_C(8000000000)), 1);
     EXPECT_EQ(rate_of(0, 5), 0);
     EXPECT_EQ(rate_of(2, 0), INT64_C(16000000000));
+}
+
+/* Members 0, 1 at one site, 2, 3 at another, 4 alone; 60 Mb/s from site to site, one after the other. */
+static void know_sites(struct bandwidth *b, const uint64_t *ids)
+{
+    for (size_t i = 0; i < 25; i++) {
+        size_t from = i / 5, to = i % 5;
+        bool near = from / 2 == to / 2;
+        if (from != to) {
+            EXPECT(bandwidth_set(b, ids[from], ids[to], near ? 200 : 60, 0));
+            EXPECT(bandwidth_set_way(b, ids[from], ids[to], near ? 300 : 40000, 0));
+        }
+    }
+    for (size_t i = 0; i < 5; i++) { /* what they have sent to other sites at once */
+        EXPECT(bandwidth_set(b, ids[i], RATES_FAR, 32, 0) && bandwidth_set(b, RATES_FAR, ids[i], 10, 0));
+    }
+}
+
+TEST(members_of_a_site_share_what_leaves_it) /* each path looks as if it had the uplink for itself */
+{
+    static struct bandwidth_entry slots[BANDWIDTH_CAPACITY(5)];
+    const uint64_t ids[5] = {10, 20, 30, 40, 50};
+    struct bandwidth b;
+    struct rates_sites s;
+    struct network net = {.n = 5};
+    bandwidth_init(&b, slots, sizeof slots / sizeof *slots);
+    EXPECT(!rates_sites(&b, ids, 5, &s));
+    know_sites(&b, ids);
+    EXPECT(rates_sites(&b, ids, 5, &s));
+    EXPECT_EQ(s.count, 3);
+    EXPECT(s.site[0] == s.site[1] && s.site[2] == s.site[3] && s.site[4] != s.site[0] && s.site[4] != s.site[2]);
+    EXPECT(s.up_bps[s.site[0]] == 64 && s.down_bps[s.site[0]] == 60); /* all at once; the best edge */
+    EXPECT(isinf(s.up_bps[s.site[4]]) && isinf(s.down_bps[s.site[4]])); /* its own link */
+    rates_add_sites(&b, ids, &s, &net);
+    EXPECT(net.sites == 3 && net.site == s.site && net.site_up_bps == s.up_bps);
+    EXPECT(bandwidth_remove(&b, 20, RATES_FAR) && rates_sites(&b, ids, 5, &s));
+    EXPECT(isinf(s.up_bps[s.site[0]]) && s.down_bps[s.site[0]] == 60 && s.up_bps[s.site[2]] == 64); /* not all of it was seen */
+    EXPECT(bandwidth_remove(&b, 10, 20) && rates_sites(&b, ids, 5, &s)); /* the way back says how far it is */
+    EXPECT(bandwidth_remove(&b, 20, 10) && !rates_sites(&b, ids, 5, &s));
+    net = (struct network){.n = 5};
+    rates_add_sites(&b, ids, &s, &net);
+    EXPECT(net.sites == 0 && net.site == NULL);
+}
+
+TEST(members_that_are_all_near_or_all_far_share_no_site_link)
+{
+    static struct bandwidth_entry slots[BANDWIDTH_CAPACITY(RATES_SITE_MEMBERS + 1)];
+    uint64_t ids[RATES_SITE_MEMBERS + 1];
+    struct bandwidth b;
+    struct rates_sites s;
+    for (uint32_t rtt = 300; rtt <= 40000; rtt = rtt == 300 ? 40000 : rtt + 1) {
+        bandwidth_init(&b, slots, sizeof slots / sizeof *slots);
+        for (size_t i = 0; i <= RATES_SITE_MEMBERS; i++) {
+            ids[i] = i + 1;
+            for (size_t k = 0; k < i; k++) {
+                EXPECT(bandwidth_set(&b, ids[i], ids[k], 5, 0) && bandwidth_set_way(&b, ids[i], ids[k], rtt, 0));
+            }
+            EXPECT(bandwidth_set(&b, ids[i], RATES_FAR, 5, 0) && bandwidth_set(&b, RATES_FAR, ids[i], 5, 0));
+        }
+        EXPECT(!rates_sites(&b, ids, RATES_SITE_MEMBERS, &s) && !rates_sites(&b, ids, RATES_SITE_MEMBERS + 1, &s));
+    }
+}
+
+TEST(path_that_was_not_measured_is_as_fast_as_the_way_back)
+{
+    struct bandwidth_entry slots[64];
+    const uint64_t ids[3] = {10, 20, 30};
+    struct bandwidth b;
+    double up[3], down[3], path[9];
+    bandwidth_init(&b, slots, 64);
+    EXPECT(bandwidth_set(&b, 10, 20, 100, 0) && bandwidth_set(&b, 30, 10, 40, 0));
+    EXPECT(rates_fill(&b, ids, 3, up, down, path));
+    EXPECT(path[0 * 3 + 1] == 100 && path[1 * 3 + 0] == 100 && path[2 * 3 + 0] == 40 && path[0 * 3 + 2] == 40);
+    EXPECT(isinf(path[1 * 3 + 2]) && isinf(path[2 * 3 + 1]));
+    EXPECT(up[0] == 100 && up[2] == 40 && up[1] == 40 && down[1] == 100 && down[0] == 40 && down[2] == 40); /* guesses raise no link */
 }

@@ -304,6 +304,41 @@ TEST(paths_that_carry_their_rates_at_once_are_told_from_a_link_that_they_share) 
     EXPECT(apart > 55920000 && apart < 55930000);     /* each path carries 2/3 of it */
 }
 
+/* ns that a MiB takes along the trees of two sites of two members each, 1 Gb/s within a site; between them each edge carries 100 Mb/s alone, and
+ * `together_bps` beside all others, which are measured at once when each pair is known. */
+static uint32_t trees_of_two_sites(uint64_t together_bps)
+{
+    struct cluster *c = cluster_voted(4);
+    const uint32_t same[4] = {0, 1, 2, 3};
+    for (bool any = true; any;) {
+        any = false;
+        uint32_t asked[4];
+        for (uint32_t i = 0; i < 4; i++) {
+            asked[i] = c->peers[i].probes;
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            struct msg_probe probe;
+            for (uint32_t k = 0; k < asked[i] && peer_asked(&c->peers[i], &probe); k++) {
+                bool far = i / 2 != (probe.to - c->peers[0].id) / 2;
+                c->rtt_us = far ? 40000 : 500;
+                peer_measured(c, &c->peers[i], &probe, !far ? 1000000000 : asked[i] > 1 ? together_bps : 100000000);
+                any = true;
+            }
+        }
+    }
+    cluster_solved(c, c->solve, same, 4);
+    uint32_t ns = c->peers[0].last_view.plan.tree_mib_ns;
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+    return ns;
+}
+
+TEST(trees_know_that_members_of_a_site_share_its_uplink) /* each inner node would be as fast as if it were there alone */
+{
+    uint32_t apart = trees_of_two_sites(100000000), shared = trees_of_two_sites(25000000);
+    EXPECT(apart > 0 && shared > apart + apart / 4);
+}
+
 TEST(round_of_all_edges_at_once_that_is_not_answered_is_not_waited_for)
 {
     struct cluster *c = cluster_voted(3);
@@ -335,7 +370,7 @@ TEST(round_of_all_edges_at_once_that_is_not_answered_is_not_waited_for)
         }
         peer_vote(c, &p[i], VOTE_OPTIMISE);
     }
-    EXPECT_EQ(cluster_measure(c, peer_rate_alike, false), 6); /* the next vote begins with that round */
+    EXPECT_EQ(cluster_measure(c, peer_rate_alike, false), 6 + 3); /* the next vote begins with that round; there had been no time for all directions */
     cluster_solved(c, c->solve, same, 3);
     EXPECT(p[0].last_view.plan.tree_mib_ns < 55930000);
     EXPECT(!master_poisoned(c->master));
@@ -404,10 +439,10 @@ TEST(probe_that_takes_long_holds_up_nobody_else) /* all waited for the slowest o
             }
         }
     }
-    EXPECT_EQ(measured, 6); /* of 1, 2 and 3, but for the way back */
+    EXPECT_EQ(measured, 3); /* of the six pairs, but for those of which 0 is to send, or 1 to hear */
     peer_measured(c, &p[0], &slow, 100000000);
     peer_measured(c, &p[0], &slow, 100000000); /* counts once */
-    EXPECT_EQ(cluster_measure(c, peer_rate_alike, true), 5 + 12);
+    EXPECT_EQ(cluster_measure(c, peer_rate_alike, true), 8 + 12);
     EXPECT_EQ(c->solves, 1);
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
@@ -428,13 +463,16 @@ TEST(optimise_covers_all_groups_in_one_schedule)
         peer_forget(&c->peers[i]);
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
     }
-    for (int i = 0; i < 4; i += 2) { /* both pairs in one round; the way back comes when the way there has been measured */
+    for (int i = 0; i < 4; i += 2) { /* both pairs at once; the ways back come when the ways there have been measured */
         struct peer *p = &c->peers[i];
         EXPECT_STR(p[0].log, "PROBE ");
         EXPECT_STR(p[1].log, "");
         struct msg_probe probe;
         EXPECT(peer_asked(&p[0], &probe) && probe.to == p[1].id);
         peer_measured(c, p, &probe, 100000000);
+    }
+    for (int i = 0; i < 4; i += 2) {
+        struct peer *p = &c->peers[i];
         EXPECT_STR(p[1].log, "PROBE ");
         EXPECT(p[1].probes == 1 && p[1].probe[0].to == p[0].id);
     }

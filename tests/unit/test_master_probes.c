@@ -227,14 +227,14 @@ TEST(probe_that_the_other_end_has_not_seen_says_nothing) /* a peer that lies abo
 {
     static const struct {
         uint64_t said, heard, rate; /* heard 0: nothing */
-    } rows[] = {{100000000, 100000000, 100000000}, {UINT64_MAX, 80000000, 80000000}, {UINT64_MAX, 0, 0}, {80000000, UINT64_MAX, 80000000}, {0, 80000000, 0}};
+    } rows[] = {{100000000, 100000000, 100000000}, {UINT64_MAX, 80000000, 160000000}, {UINT64_MAX, 0, 0}, {80000000, UINT64_MAX, 80000000}, {0, 80000000, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct cluster *c = cluster_voted(2);
         struct peer *p = c->peers;
         struct msg_probe probe;
         EXPECT(peer_asked(&p[0], &probe));
         if (rows[i].heard > 0) {
-            peer_heard(c, &p[0], probe.to, rows[i].heard);
+            peer_heard(c, &p[0], &probe, rows[i].heard);
         }
         peer_says_measured(c, &p[0], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = rows[i].said});
         if (rows[i].heard == 0) {
@@ -261,11 +261,12 @@ TEST(word_of_the_other_end_may_come_first_or_last)
     EXPECT(peer_asked(&p[0], &probe));
     peer_says_measured(c, &p[0], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = 100000000});
     peer_says_measured(c, &p[0], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = 900000000}); /* counts once */
-    peer_heard(c, &p[1], p[0].id, 100000000); /* of an edge that is not measured */
+    peer_heard(c, &p[1], &(struct msg_probe){.round = probe.round, .to = p[0].id}, 100000000); /* of an edge that is not measured */
+    peer_heard(c, &p[0], &(struct msg_probe){.round = probe.round + 1, .to = p[1].id}, 100000000); /* of another probe */
     EXPECT_EQ(p[1].probes, 0);
-    peer_heard(c, &p[0], p[1].id, 100000000);
+    peer_heard(c, &p[0], &probe, 100000000);
     EXPECT_EQ(p[1].probes, 1);
-    peer_heard(c, &p[0], p[1].id, 1); /* of no probe any more */
+    peer_heard(c, &p[0], &probe, 1); /* of no probe any more */
     EXPECT(peer_asked(&p[1], &probe));
     peer_measured(c, &p[1], &probe, 100000000);
     all_vote(c, 2, VOTE_OPTIMISE);

@@ -56,7 +56,7 @@ static void measure(struct cluster *c)
                 continue;
             }
             struct msg_measured ms = said_of(i, place_of(c, probe.to), &probe);
-            peer_heard(c, &c->peers[i], probe.to, ms.bits_per_second);
+            peer_heard(c, &c->peers[i], &probe, ms.bits_per_second);
             peer_says_measured(c, &c->peers[i], &ms);
             any = true;
         }
@@ -141,7 +141,7 @@ TEST(loss_beyond_the_whole_is_told_as_the_whole) /* one peer's nonsense makes th
     peer_vote(c, &c->peers[1], VOTE_OPTIMISE);
     uint32_t first = c->peers[0].probes > 0 ? 0 : 1;
     struct msg_probe probe = c->peers[first].probe[0];
-    peer_heard(c, &c->peers[first], probe.to, UINT64_MAX);
+    peer_heard(c, &c->peers[first], &probe, UINT64_MAX);
     peer_says_measured(c, &c->peers[first], &(struct msg_measured){.round = probe.round, .to = probe.to, .bits_per_second = UINT64_MAX,
                                                                    .rtt_us = UINT32_MAX, .loss_ppm = UINT32_MAX});
     const struct peer *p = ask(c, &(struct msg_topology){0});

@@ -9,13 +9,14 @@ enum { PEERS_MOST = 96, WORDS = (PEERS_MOST + 1) * 2 };
 
 /* A run: how long the edge that a sender measures still takes, and how often each edge was measured. */
 static uint64_t words[WORDS];
+static const uint64_t everybody[(PEERS_MOST + 63) / 64] = {UINT64_MAX, UINT64_MAX};
 static uint16_t probe_to[PEERS_MOST];
 static uint32_t left[PEERS_MOST], times[PEERS_MOST][PEERS_MOST];
 
 static void begin_some(struct probe_order *p, struct rng *r, uint32_t longest)
 {
-    struct bandwidth_edge e;
-    while (probe_order_next(p, &e)) {
+    struct probe_edge e;
+    while (probe_order_next(p, everybody, &e)) {
         EXPECT(e.from < p->n && e.to < p->n && e.from != e.to);
         EXPECT_EQ(p->to[e.from], e.to);
         left[e.from] = 1 + (uint32_t)rng_below(r, longest);
@@ -89,7 +90,7 @@ TEST(every_edge_is_measured_once_and_nobody_waits_for_others) /* else it takes l
 TEST(slow_edge_holds_up_its_two_ends_only) /* all others waited for the slowest of each round */
 {
     struct probe_order p;
-    struct bandwidth_edge e;
+    struct probe_edge e;
     probe_order_init(&p, 4, words, probe_to);
     for (uint16_t i = 0; i < 4; i++) {
         for (uint16_t k = 0; k < 4; k++) {
@@ -99,7 +100,7 @@ TEST(slow_edge_holds_up_its_two_ends_only) /* all others waited for the slowest 
         }
     }
     uint32_t measured = 0;
-    while (probe_order_next(&p, &e)) {
+    while (probe_order_next(&p, everybody, &e)) {
     }
     EXPECT_EQ(p.to[0], 1);
     for (bool any = true; any;) { /* 0 -> 1 takes for ever */
@@ -109,7 +110,7 @@ TEST(slow_edge_holds_up_its_two_ends_only) /* all others waited for the slowest 
             measured += p.to[i] != PROBE_ORDER_NONE;
             probe_order_end(&p, i);
         }
-        while (probe_order_next(&p, &e)) {
+        while (probe_order_next(&p, everybody, &e)) {
         }
     }
     EXPECT_EQ(measured, 6); /* of 1, 2, 3 to 0, 2, 3, but 1 -> 0, which would meet it */
@@ -121,20 +122,20 @@ TEST(slow_edge_holds_up_its_two_ends_only) /* all others waited for the slowest 
 TEST(order_goes_on_in_other_storage)
 {
     struct probe_order p, moved;
-    struct bandwidth_edge e;
+    struct probe_edge e;
     static uint64_t more[WORDS];
     static uint16_t more_to[PEERS_MOST];
     probe_order_init(&p, 3, words, probe_to);
     probe_order_add(&p, 0, 1);
     probe_order_add(&p, 0, 2);
-    EXPECT(probe_order_next(&p, &e) && e.to == 1);
+    EXPECT(probe_order_next(&p, everybody, &e) && e.to == 1);
     probe_order_move(&moved, &p, more, more_to);
     memset(words, 0xA5, sizeof words);
     memset(probe_to, 0xA5, sizeof probe_to);
-    EXPECT(!probe_order_next(&moved, &e));
+    EXPECT(!probe_order_next(&moved, everybody, &e));
     probe_order_end(&moved, 0);
     probe_order_end(&moved, 0); /* has none any more */
-    EXPECT(probe_order_next(&moved, &e) && e.from == 0 && e.to == 2);
+    EXPECT(probe_order_next(&moved, everybody, &e) && e.from == 0 && e.to == 2);
     EXPECT_EQ(moved.waiting, 0);
     EXPECT_EQ(moved.busy, 1);
 }
@@ -142,11 +143,35 @@ TEST(order_goes_on_in_other_storage)
 TEST(orders_of_nobody_and_of_one_are_empty)
 {
     struct probe_order p, moved;
-    struct bandwidth_edge e;
+    struct probe_edge e;
     for (uint32_t n = 0; n < 2; n++) {
         probe_order_init(&p, n, words, probe_to);
-        EXPECT(!probe_order_next(&p, &e) && p.busy == 0);
+        EXPECT(!probe_order_next(&p, everybody, &e) && p.busy == 0);
         probe_order_move(&moved, &p, words, probe_to);
-        EXPECT(!probe_order_next(&moved, &e));
+        EXPECT(!probe_order_next(&moved, everybody, &e));
     }
+}
+
+TEST(peers_that_are_away_keep_their_edges_and_those_that_have_gone_lose_them)
+{
+    struct probe_order p;
+    struct probe_edge e;
+    const uint64_t present = 5; /* 0 and 2 */
+    probe_order_init(&p, 3, words, probe_to);
+    for (uint16_t i = 0; i < 3; i++) {
+        for (uint16_t k = 0; k < 3; k++) {
+            if (i != k) {
+                probe_order_add(&p, i, k);
+            }
+        }
+    }
+    EXPECT(probe_order_next(&p, &present, &e) && e.from == 0 && e.to == 2);
+    EXPECT(!probe_order_next(&p, &present, &e));
+    EXPECT_EQ(p.waiting, 5);
+    probe_order_drop(&p, 1);
+    probe_order_drop(&p, 1);
+    EXPECT_EQ(p.waiting, 1);
+    probe_order_end(&p, 0);
+    EXPECT(probe_order_next(&p, everybody, &e) && e.from == 2 && e.to == 0);
+    EXPECT(!probe_order_next(&p, everybody, &e));
 }

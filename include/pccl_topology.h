@@ -23,7 +23,7 @@ typedef struct pcclEdge_t {
     uint64_t rate;     /* bits per second; 0 of a measured edge: no connection is possible in this direction */
     uint32_t rtt_us;   /* the least round-trip time; 0: not known */
     uint32_t loss_ppm; /* bytes that were sent again, in millionths */
-    uint32_t age_s;    /* seconds since it was measured, or operations reached about that rate */
+    uint32_t age_s;    /* seconds since it was measured, or operations raised its rate */
     pcclEdgeSource_t source;
 } pcclEdge_t;
 

@@ -47,8 +47,9 @@ static void paths_guess(const struct bandwidth *b, const uint64_t *ids, size_t n
 {
     for (size_t i = 0; i < n * n; i++) {
         size_t from = i / n, to = i % n;
-        bool guess = from != to && bandwidth_find(b, ids[from], ids[to]) == NULL && bandwidth_find(b, ids[to], ids[from]) != NULL;
-        path_bps[i] = guess ? (double)bandwidth_find(b, ids[to], ids[from])->rate_bps : path_bps[i];
+        uint64_t back_bps = 0;
+        bool unknown = from != to && path_bps[i] >= __builtin_inf();
+        path_bps[i] = unknown && bandwidth_get(b, ids[to], ids[from], &back_bps, NULL) ? (double)back_bps : path_bps[i];
     }
 }
 
@@ -75,17 +76,27 @@ bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double
     return true;
 }
 
-/* False: a round trip is not known. */
+static uint64_t trip_of(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    return e == NULL || e->rtt_us == 0 ? SITE_FIND_UNKNOWN : (uint64_t)e->rtt_us * 1000;
+}
+
+uint64_t rates_trip_ns(const struct bandwidth *b, uint64_t one, uint64_t other)
+{
+    uint64_t there = trip_of(b, one, other), back = trip_of(b, other, one);
+    return there < back ? there : back;
+}
+
+/* False: none is known. */
 static bool trips_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t *rtt_ns)
 {
+    bool any = false;
     for (size_t i = 0; i < n * n; i++) {
-        const struct bandwidth_entry *e = i / n != i % n ? bandwidth_either(b, ids[i / n], ids[i % n]) : NULL;
-        rtt_ns[i] = e != NULL ? (uint64_t)e->rtt_us * 1000 : 0;
-        if (i / n != i % n && rtt_ns[i] == 0) {
-            return false;
-        }
+        rtt_ns[i] = i / n != i % n ? rates_trip_ns(b, ids[i / n], ids[i % n]) : 0;
+        any = any || (rtt_ns[i] != 0 && rtt_ns[i] != SITE_FIND_UNKNOWN);
     }
-    return true;
+    return any;
 }
 
 /* What crosses the border of site g in one direction. */

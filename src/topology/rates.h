@@ -3,7 +3,7 @@
  * Its one idea: probes of single edges tell a peer's link only from below.  The best edge measured out of a peer is
  * taken for its whole uplink, the best one into it for its downlink, unless all edges were measured at once (RATES_ALL)
  * and carried more together: plans are never built on capacity that nobody has seen.
- * Invariant: every link rate is > 0; a path is what was measured on it, infinite if nothing was.
+ * Invariant: every link rate is > 0; a path is what was measured on it or on the way back, infinite if nothing was.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TOPOLOGY_RATES_H
 #define PCCL_TOPOLOGY_RATES_H
@@ -27,6 +27,9 @@ enum { RATES_ALL = 0 };
 bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double *up_bps, double *down_bps,
                 double *path_bps);
 
+/* The least round trip that was measured between two; UINT64_MAX: none was. */
+uint64_t rates_trip_ns(const struct bandwidth *b, uint64_t one, uint64_t other);
+
 enum { RATES_SITE_MEMBERS = 32 };
 
 /* Members that are near each other, and what leaves and enters where they are. */
@@ -36,8 +39,8 @@ struct rates_sites {
     double up_bps[RATES_SITE_MEMBERS], down_bps[RATES_SITE_MEMBERS]; /* infinite: nobody knows of a limit */
 };
 
-/* A site's link carries what was seen to leave its members at once, and at least its best edge.  False: no limit of a site is known, as where a
- * round trip was not measured, n is over RATES_SITE_MEMBERS, or each member is alone at its site. */
+/* A site's link carries what was seen to leave its members at once, and at least its best edge.  Members whose round trip is not known are apart.
+ * False: no limit of a site is known, as where no round trip is, n is over RATES_SITE_MEMBERS, or each member is alone at its site. */
 bool rates_sites(const struct bandwidth *b, const uint64_t *ids, size_t n, struct rates_sites *out);
 
 /* The network has these sites, which stay the caller's, if any limit of one is known; `room` is for them. */

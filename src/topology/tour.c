@@ -59,16 +59,17 @@ size_t tour_costs_fill(const struct bandwidth *b, const uint64_t *ids, size_t n,
     size_t unknown = 0, usable = 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++) {
-            uint64_t rate_bps = 0, *c = &cost[i * n + j];
+            uint64_t *c = &cost[i * n + j];
             *c = 0;
             if (i == j) {
                 continue;
             }
-            if (!bandwidth_get(b, ids[i], ids[j], &rate_bps, NULL)) {
+            const struct bandwidth_entry *e = bandwidth_either(b, ids[i], ids[j]);
+            if (e == NULL) {
                 unknown++;
                 continue;
             }
-            *c = tour_edge_cost(rate_bps);
+            *c = tour_edge_cost(e->rate_bps);
             usable += *c != TOUR_FORBIDDEN;
         }
     }

@@ -36,8 +36,8 @@ uint64_t tour_edge_cost(uint64_t rate_bps);
 /* Score of the closed ring order[0] -> order[1] -> ... -> order[0].  A single peer has no edges: {0, 0}. */
 struct tour_score tour_score_of(const uint64_t *cost, size_t n, const uint16_t *order);
 
-/* Fills cost[n][n] (row: from) for ids from the store.  Unknown edges get the median of the known ones, or 1 if nothing
- * is known.  Returns how many were unknown. */
+/* Fills cost[n][n] (row: from) for ids from the store.  An edge that was not measured costs as much as the way back; where
+ * that is unknown, too, the median of the known ones, or 1 if nothing is known.  Returns how many are unknown so. */
 size_t tour_costs_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t *cost);
 
 #endif

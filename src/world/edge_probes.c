@@ -39,10 +39,12 @@ static bool is_sure(const struct world *w, uint32_t from, uint32_t to)
     return bandwidth_sure(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
 }
 
-/* A pair that nobody knows is measured in one direction first, and each member begins with about half of its pairs. */
-static bool comes_first(uint32_t from, uint32_t to)
+/* A pair that nobody knows is measured in one direction first, and each member begins with about half of its pairs.  So is an edge that is
+ * doubted: until then its rate bounds what all edges are seen to carry at once. */
+static bool comes_first(const struct world *w, uint32_t from, uint32_t to)
 {
-    return ((from + to) % 2 == 1) == (from < to);
+    bool doubted = bandwidth_find(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key) != NULL && !is_sure(w, from, to);
+    return doubted || (((from + to) % 2 == 1) == (from < to) && !is_sure(w, to, from));
 }
 
 /* Of one group, whose members have the places [first, end). */
@@ -51,8 +53,7 @@ static void add_edges(struct world *w, uint32_t first, uint32_t end)
     struct optimise *o = &w->optimise;
     for (uint32_t i = first; i < end; i++) {
         for (uint32_t k = first; k < end; k++) {
-            bool here = i != k && is_here(w, i) && is_here(w, k), early = comes_first(i, k) && !is_sure(w, k, i);
-            if (here && early != o->both && !is_sure(w, i, k)) {
+            if (i != k && !is_sure(w, i, k) && comes_first(w, i, k) != o->both) {
                 probe_order_add(&o->order, (uint16_t)i, (uint16_t)k);
             }
         }
@@ -258,9 +259,6 @@ void edge_probes_expire(struct world *w)
 bool edge_probes_beside(struct world *w)
 {
     w->optimise.look_at = w->common->now + BESIDE_AFTER;
-    if (!w->optimise.both) {
-        edge_probes_plan_rest(w);
-    }
     set_deadline(w);
     return w->optimise.order.waiting > 0;
 }

@@ -20,7 +20,7 @@ void edge_probes_beside_look(struct world *w); /* it is time to do so */
 void edge_probes_forget(struct world *w); /* nobody waits for answers any more */
 int64_t edge_probes_answered_by(const struct world *w, int64_t probe_ns); /* probes of that length that begin now */
 
-/* probe_together.c: the last ones. */
+/* probe_together.c: all at once. */
 bool probe_together_start(struct world *w); /* false: nothing is left to measure */
 bool probe_together_measured(struct world *w, struct member *mb, const struct msg_measured *ms); /* false: it was not waited for */
 void probe_together_end(struct world *w);   /* keeps what is complete */

@@ -1,4 +1,4 @@
-/* probe_together.c - the last probes of an optimisation: every member measures its edges to all others at once.
+/* probe_together.c - once each pair is known: every member measures its edges to all others at once.
  *
  * Its one idea: eight good paths and one good uplink look alike as long as paths are measured one by one.  What all edges out of a member carry
  * together is what its uplink carries, and it is kept as an edge to nobody (topology/rates.h); likewise for the downlink.  What leaves the
@@ -90,7 +90,8 @@ bool probe_together_measured(struct world *w, struct member *mb, const struct ms
     struct member *to = member_find(w, ms->to);
     const struct bandwidth_entry *alone = to != NULL ? bandwidth_either(&w->bandwidth, mb->rates_key, to->rates_key) : NULL;
     uint64_t bps = alone != NULL && alone->rate_bps < ms->bits_per_second ? alone->rate_bps : ms->bits_per_second;
-    double far_bps = alone != NULL && alone->rtt_us * UINT64_C(1000) >= SITE_FIND_RTT_NS ? (double)bps : 0;
+    bool far = to != NULL && rates_trip_ns(&w->bandwidth, mb->rates_key, to->rates_key) >= SITE_FIND_RTT_NS;
+    double far_bps = far ? (double)bps : 0;
     mb->together &= ~(UINT32_C(1) << rank);
     mb->up_bps += (double)bps;
     mb->far_up_bps += far_bps;

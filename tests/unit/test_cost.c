@@ -342,7 +342,8 @@ TEST(members_of_a_site_share_what_leaves_it) /* each path looks as if it had the
     EXPECT(bandwidth_remove(&b, 20, RATES_FAR) && rates_sites(&b, ids, 5, &s));
     EXPECT(isinf(s.up_bps[s.site[0]]) && s.down_bps[s.site[0]] == 60 && s.up_bps[s.site[2]] == 64); /* not all of it was seen */
     EXPECT(bandwidth_remove(&b, 10, 20) && rates_sites(&b, ids, 5, &s)); /* the way back says how far it is */
-    EXPECT(bandwidth_remove(&b, 20, 10) && !rates_sites(&b, ids, 5, &s));
+    EXPECT(bandwidth_remove(&b, 20, 10) && rates_sites(&b, ids, 5, &s) && s.count == 4 && s.site[0] != s.site[1]);
+    EXPECT(bandwidth_remove(&b, 40, 30) && bandwidth_remove(&b, 30, 40) && !rates_sites(&b, ids, 5, &s));
     net = (struct network){.n = 5};
     rates_add_sites(&b, ids, &s, &net);
     EXPECT(net.sites == 0 && net.site == NULL);

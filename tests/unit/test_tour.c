@@ -423,12 +423,14 @@ TEST(costs_of_unknown_edges_are_the_median) /* an unmeasured edge is neither sou
     EXPECT_EQ(cost[1], 1);
     EXPECT(bandwidth_set(&b, 7, 1, 100 * mega, 0) && bandwidth_set(&b, 1, 7, 900 * mega, 0));
     EXPECT(bandwidth_set(&b, 3, 1000, 300 * mega, 0) && bandwidth_set(&b, 7, 3, 0, 0));
-    EXPECT_EQ(tour_costs_fill(&b, ids, 4, cost), 8);
+    EXPECT_EQ(tour_costs_fill(&b, ids, 4, cost), 6);
     EXPECT_EQ(cost[0 * 4 + 1], TOUR_FORBIDDEN / (100 * mega));
     EXPECT_EQ(cost[1 * 4 + 0], TOUR_FORBIDDEN / (900 * mega));
     EXPECT_EQ(cost[0 * 4 + 3], TOUR_FORBIDDEN);
     EXPECT_EQ(cost[3 * 4 + 2], TOUR_FORBIDDEN / (300 * mega));
-    EXPECT_EQ(cost[2 * 4 + 3], TOUR_FORBIDDEN / (300 * mega)); /* the median of 100, 300, 900 */
+    EXPECT_EQ(cost[3 * 4 + 0], TOUR_FORBIDDEN);                 /* as the way back */
+    EXPECT_EQ(cost[2 * 4 + 3], TOUR_FORBIDDEN / (300 * mega));
+    EXPECT_EQ(cost[1 * 4 + 2], TOUR_FORBIDDEN / (300 * mega)); /* the median of 100, 300, 300, 900 */
     EXPECT_EQ(tour_edge_cost(UINT64_MAX), 1);
     EXPECT(tour_edge_cost(1) < TOUR_FORBIDDEN);
 }

@@ -104,7 +104,7 @@ class Edge(NamedTuple):
     rate: int            #: bits per second; 0: no connection is possible in this direction
     rtt: float           #: seconds, the least round trip; 0: not known
     loss: float          #: the part of the bytes that was sent again
-    age: int             #: seconds since it was measured, or operations reached about that rate
+    age: int             #: seconds since it was measured, or operations raised its rate
     observed: bool = False  #: operations have moved more than the last probe: the edge carries at least `rate`
 
 

@@ -339,13 +339,14 @@ void op_lanes_stalled(struct comm_op *op, uint64_t peer);
 
 /* Its lanes begin; one more partner is known to have launched it; its result is there. */
 void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_op *run);
-void op_forecast_ready(struct comm_op *op);
+void op_forecast_ready(struct comm *c, struct comm_op *op, uint64_t peer);
 void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_after *after);
 
 /* ---- op_observe.c: with comm.lock -------------------------------------------------------------------------------- */
 
-/* A long operation begins while no other runs; one has ended: what was moved meanwhile may be news for the master. */
+/* A long operation begins while no other runs; a peer has launched it, too; one has ended: what was moved meanwhile may be news for the master. */
 void op_observe_begin(struct comm *c, int64_t now);
+void op_observe_ready(struct comm *c, uint64_t peer, int64_t now);
 void op_observe_end(struct comm *c, int64_t now, struct comm_after *after);
 
 /* ---- rest.c: with comm.lock -------------------------------------------------------------------------------------- */

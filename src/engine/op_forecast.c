@@ -25,16 +25,21 @@ void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_
 {
     bool predicted = c->forecast.measured && op->given.space != SPACE_WINDOW && run->params.kind < PLAN_SEND;
     op->forecast.predicted_ns = predicted ? (int64_t)session_plan(c->machine.session, &run->params).ns : 0;
-    op_forecast_ready(op);
-    if (op->forecast.predicted_ns >= FORECAST_LEAST_NS && c->running.count == 1) {
-        op_observe_begin(c, op->forecast.ready_at);
+    if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
+        op->forecast.ready_at = clock_now_ns();
+        if (c->running.count == 1) {
+            op_observe_begin(c, op->forecast.ready_at);
+        }
     }
 }
 
-void op_forecast_ready(struct comm_op *op)
+void op_forecast_ready(struct comm *c, struct comm_op *op, uint64_t peer)
 {
     if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
         op->forecast.ready_at = clock_now_ns();
+        if (c->running.count == 1) {
+            op_observe_ready(c, peer, op->forecast.ready_at);
+        }
     }
 }
 

@@ -87,7 +87,7 @@ void op_lanes_ready(struct comm *c, const struct action *a, struct comm_after *a
             .kind = LANE_READY, .peer = a->id, .partner = partner, .credit = (uint32_t)a->value, .launch = a->order,
         };
         lanes_post(c, op, order, after);
-        op_forecast_ready(op);
+        op_forecast_ready(c, op, a->id);
     }
 }
 

@@ -12,80 +12,89 @@
 
 enum { OBSERVE_WORDS = 16 }; /* of one look; the rest comes with the next */
 
-struct look {
-    struct comm *c;
-    int64_t now;
-    bool ended;          /* an operation has: what was moved counts; else it begins alone, and so does a time to look at */
-    uint64_t peer, tx, rx; /* of the connections so far; peer 0: none */
-    struct msg_measured word[OBSERVE_WORDS];
-    uint32_t words;
+struct moved {
+    uint64_t tx, rx;
 };
 
-static void add_word(struct look *look, struct edge_rate *told, uint32_t round, uint64_t bytes, int64_t ns)
+struct words {
+    struct msg_measured word[OBSERVE_WORDS];
+    uint32_t count;
+};
+
+static struct moved moved_by(const struct link *l)
 {
-    uint64_t bps = rate_of(bytes, ns);
-    if (look->words < OBSERVE_WORDS && forecast_worth_telling(told->bps, bps, look->now - told->at)) {
-        look->word[look->words++] = (struct msg_measured){.round = round, .to = look->peer, .bits_per_second = bps};
-        *told = (struct edge_rate){.bps = bps, .at = look->now};
+    struct moved m = {0, 0};
+    for (uint32_t lane = 0; lane < BOUNDS_LANES; lane++) {
+        const struct stream *s = l->bundle.streams[lane];
+        if (s != NULL && transport_kind(&s->transport) == TRANSPORT_TCP) {
+            m.tx += atomic_load(&s->tx_bytes);
+            m.rx += atomic_load(&s->rx_bytes);
+        }
+    }
+    return m;
+}
+
+static void look_from(struct edge_work *w, struct moved m, int64_t now)
+{
+    w->since = now;
+    w->tx = m.tx;
+    w->rx = m.rx;
+}
+
+static void add_word(struct words *words, struct edge_rate *told, const struct msg_measured *m, int64_t now)
+{
+    if (words->count < OBSERVE_WORDS && forecast_worth_telling(told->bps, m->bits_per_second, now - told->at)) {
+        words->word[words->count++] = *m;
+        *told = (struct edge_rate){.bps = m->bits_per_second, .at = now};
     }
 }
 
-static void end_peer(struct look *look)
+/* An operation has ended. */
+static void look_at(struct link *l, int64_t now, struct words *words)
 {
-    struct link *l = look->peer != 0 ? link_find(look->c, look->peer) : NULL;
-    if (l == NULL) {
-        return;
-    }
     struct edge_work *w = &l->work;
-    int64_t took = look->now - w->since;
-    bool anew = look->tx < w->tx || look->rx < w->rx; /* its connections were made again */
-    bool counts = look->ended && !anew && took >= OBSERVE_LEAST_NS;
-    if (counts) {
-        add_word(look, &w->sent, MEASURED_SENT_AT_WORK, look->tx - w->tx, took);
-        add_word(look, &w->heard, MEASURED_HEARD_AT_WORK, look->rx - w->rx, took);
+    struct moved m = moved_by(l);
+    int64_t took = now - w->since;
+    if (m.tx < w->tx || m.rx < w->rx) { /* its connections were made again */
+        look_from(w, m, now);
+    } else if (took >= OBSERVE_LEAST_NS) {
+        struct msg_measured sent = {.round = MEASURED_SENT_AT_WORK, .to = l->peer, .bits_per_second = rate_of(m.tx - w->tx, took)};
+        struct msg_measured heard = {.round = MEASURED_HEARD_AT_WORK, .to = l->peer, .bits_per_second = rate_of(m.rx - w->rx, took)};
+        add_word(words, &w->sent, &sent, now);
+        add_word(words, &w->heard, &heard, now);
+        look_from(w, m, now);
     }
-    if (counts || anew || !look->ended) {
-        w->since = look->now;
-        w->tx = look->tx;
-        w->rx = look->rx;
-    }
-}
-
-static void add_connection(void *user, const struct comm_traffic *one)
-{
-    struct look *look = user;
-    if (one->transport == NULL || one->by != TRANSPORT_TCP) {
-        return;
-    }
-    if (one->peer != look->peer) {
-        end_peer(look);
-        look->peer = one->peer;
-        look->tx = look->rx = 0;
-    }
-    look->tx += one->tx_bytes;
-    look->rx += one->rx_bytes;
-}
-
-static void look_at_all(struct look *look)
-{
-    comm_traffic(look->c, add_connection, look);
-    end_peer(look);
 }
 
 void op_observe_begin(struct comm *c, int64_t now)
 {
-    struct look look = {.c = c, .now = now};
-    look_at_all(&look);
+    LIST_FOR_EACH(i, after, &c->links.all) {
+        struct link *l = LIST_ENTRY(i, struct link, all);
+        look_from(&l->work, moved_by(l), now);
+    }
+}
+
+void op_observe_ready(struct comm *c, uint64_t peer, int64_t now)
+{
+    struct link *l = link_find(c, peer);
+    if (l != NULL) {
+        struct moved m = moved_by(l);
+        if (m.tx == l->work.tx && m.rx == l->work.rx) {
+            l->work.since = now;
+        }
+    }
 }
 
 void op_observe_end(struct comm *c, int64_t now, struct comm_after *after)
 {
-    struct look look = {.c = c, .now = now, .ended = true};
-    look_at_all(&look);
-    for (uint32_t i = 0; i < look.words; i++) {
-        const struct msg_measured *m = &look.word[i];
+    struct words words = {.count = 0};
+    LIST_FOR_EACH(i, following, &c->links.all) {
+        look_at(LIST_ENTRY(i, struct link, all), now, &words);
+    }
+    for (uint32_t i = 0; i < words.count; i++) {
+        const struct msg_measured *m = &words.word[i];
         comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": operations have %s %.1f Mb/s", ID_PARTS(m->to),
                  m->round == MEASURED_SENT_AT_WORK ? "sent it" : "got from it", (double)m->bits_per_second / 1e6);
-        comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &look.word[i]}, after);
+        comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = m}, after);
     }
 }

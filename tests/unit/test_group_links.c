@@ -22,7 +22,7 @@ static struct page whole(void)
 {
     return (struct page){.m = {.view = 5, .members = 3, .listed = 3, .edges = 3},
                          .member = {{.id = 10, .ring = 1}, {.id = 20, .ring = 0}, {.id = 30, .ring = 2}},
-                         .edge = {{0, 2, 300, 1, 2, 3}, {1, 0, 500, 4, 5, 6}, {2, 1, 400, 7, 8, 9}}};
+                         .edge = {{0, 2, 300, 1, 2, 3, 0}, {1, 0, 500, 4, 5, 6, 1}, {2, 1, 400, 7, 8, 9, 0}}};
 }
 
 static pccl_status add(struct group_links *l, const struct page *p, uint32_t from, uint32_t *next, struct err *err)

@@ -175,7 +175,7 @@ static bool solve_trees(struct topo_solution *s, const struct model *o, struct t
     if (s->no_trees != NULL) {
         return true;
     }
-    void *storage = malloc(tree_packing_room(n, n) + 8); /* with as many sites as there may be */
+    void *storage = malloc(trees_room(n) + 8);
     s->trees.parent = calloc((size_t)TREE_SET_MOST * n, sizeof *s->trees.parent);
     bool good = storage != NULL && s->trees.parent != NULL;
     if (good && !(o->probed ? trees_of_probes(o, &s->trees, forecast, storage) : tree_packing_solve(&o->net, TREE_ANY, storage, &s->trees, forecast))) {
@@ -262,19 +262,6 @@ static bool solve_plans(struct topo_solution *s, const struct model *o)
     return true;
 }
 
-/* In one direction at least, as the master needs it. */
-static bool pairs_known(const struct model *o)
-{
-    for (uint32_t i = 0; i < o->m->count; i++) {
-        for (uint32_t k = 0; k < i; k++) {
-            if (bandwidth_either(&o->known, o->ids[i], o->ids[k]) == NULL) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 struct topo_solution *topo_solve(const struct topo_matrix *m, double bytes)
 {
     struct topo_solution *s = calloc(1, sizeof *s);
@@ -288,7 +275,7 @@ struct topo_solution *topo_solve(const struct topo_matrix *m, double bytes)
         s->ring = calloc(n, sizeof *s->ring);
         s->share = calloc(n, sizeof *s->share);
         s->load = calloc(n * n, sizeof *s->load);
-        s->no_plan = n < 2 ? "there is one peer only" : !pairs_known(&o) ? "not all pairs are measured: let the members call pcclOptimizeTopology" : NULL;
+        s->no_plan = n < 2 ? "there is one peer only" : !bandwidth_covers(&o.known, o.ids, n) ? "not all pairs are measured: let the members call pcclOptimizeTopology" : NULL;
         good = s->ring != NULL && s->share != NULL && s->load != NULL && solve_ring(s, &o) && (s->no_plan != NULL || solve_plans(s, &o));
     }
     model_fini(&o);

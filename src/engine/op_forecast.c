@@ -21,25 +21,29 @@ void op_forecast_measured(struct link *l, uint64_t bps)
     l->comm->forecast.measured |= bps > 0;
 }
 
+/* One more member has launched a long operation; true: no other operation runs, so that what is moved from here on is of this one. */
+static bool runs_alone(const struct comm *c, struct comm_op *op)
+{
+    if (op->forecast.predicted_ns < FORECAST_LEAST_NS) {
+        return false;
+    }
+    op->forecast.ready_at = clock_now_ns();
+    return c->running.count == 1;
+}
+
 void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_op *run)
 {
     bool predicted = c->forecast.measured && op->given.space != SPACE_WINDOW && run->params.kind < PLAN_SEND;
     op->forecast.predicted_ns = predicted ? (int64_t)session_plan(c->machine.session, &run->params).ns : 0;
-    if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
-        op->forecast.ready_at = clock_now_ns();
-        if (c->running.count == 1) {
-            op_observe_begin(c, op->forecast.ready_at);
-        }
+    if (runs_alone(c, op)) {
+        op_observe_begin(c, op->forecast.ready_at);
     }
 }
 
 void op_forecast_ready(struct comm *c, struct comm_op *op, uint64_t peer)
 {
-    if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
-        op->forecast.ready_at = clock_now_ns();
-        if (c->running.count == 1) {
-            op_observe_ready(c, peer, op->forecast.ready_at);
-        }
+    if (runs_alone(c, op)) {
+        op_observe_ready(c, peer, op->forecast.ready_at);
     }
 }
 
@@ -71,13 +75,11 @@ static void add_connection(void *user, const struct comm_traffic *one)
 
 void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_after *after)
 {
-    if (op->forecast.predicted_ns == 0) {
+    if (op->forecast.predicted_ns < FORECAST_LEAST_NS) {
         return;
     }
     int64_t now = clock_now_ns(), took = now - op->forecast.ready_at;
-    if (op->forecast.predicted_ns >= FORECAST_LEAST_NS) {
-        op_observe_end(c, now, after);
-    }
+    op_observe_end(c, now, after);
     if (!forecast_missed(&c->forecast.calls, op->run.view, op->forecast.predicted_ns, took)) {
         return;
     }

@@ -43,11 +43,17 @@ static void probe_gone(struct probe *p)
 }
 
 /* The other end's measurement counts for as much as has come here. */
-static void probe_heard(struct comm *c, uint64_t from, uint32_t number, uint64_t bps, struct comm_after *after)
+static void probe_heard(struct probe *p, struct comm_after *after)
 {
-    const struct msg_measured m = {.round = MEASURED_HEARD | number, .to = from, .bits_per_second = bps};
-    comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": its probe came at %" PRIu64 " kb/s", ID_PARTS(from), bps / 1000);
-    comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
+    struct comm *c = p->comm;
+    struct msg_measured m = {.round = MEASURED_HEARD | p->round, .to = p->from};
+    m.bits_per_second = probe_peak_end(&p->peak, clock_now_ns(), atomic_load(&p->conn->rx_bytes));
+    bool tell = !p->ended;
+    probe_gone(p);
+    if (tell) {
+        comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": its probe came at %" PRIu64 " kb/s", ID_PARTS(m.to), m.bits_per_second / 1000);
+        comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
+    }
 }
 
 /* bps 0: it could not be measured. */
@@ -59,18 +65,12 @@ static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *t
         m.rtt_us = tcp->least_rtt_us;
         m.loss_ppm = tcp->acked == 0 ? 0 : (uint32_t)((double)tcp->retransmitted / ((double)tcp->acked + (double)tcp->retransmitted) * 1e6);
     }
-    bool tell = p->peer != 0 && !p->ended;
-    uint64_t from = p->ended || p->conn == NULL ? 0 : p->from;
-    uint64_t heard_bps = from != 0 ? probe_peak_end(&p->peak, clock_now_ns(), atomic_load(&p->conn->rx_bytes)) : 0;
-    uint32_t number = p->round;
+    bool tell = !p->ended;
     struct link *link = tell && !p->meter.shared ? link_find(c, p->peer) : NULL;
     if (link != NULL) {
         op_forecast_measured(link, bps);
     }
     probe_gone(p);
-    if (from != 0) {
-        probe_heard(c, from, number, heard_bps, after);
-    }
     if (tell) {
         comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": probe: %" PRIu64 " kb/s, round trip %" PRIu32 " us, %" PRIu32 " of a million bytes sent again",
                  ID_PARTS(m.to), bps / 1000, m.rtt_us, m.loss_ppm);
@@ -80,7 +80,11 @@ static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *t
 
 static void probe_failed(struct probe *p, struct comm_after *after)
 {
-    probe_end(p, 0, NULL, after);
+    if (p->peer != 0) {
+        probe_end(p, 0, NULL, after);
+    } else {
+        probe_heard(p, after);
+    }
 }
 
 static bool probe_frame(struct probe *p)

@@ -189,6 +189,18 @@ bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to)
     return e != NULL;
 }
 
+bool bandwidth_covers(const struct bandwidth *b, const uint64_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (bandwidth_either(b, ids[i], ids[j]) == NULL) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

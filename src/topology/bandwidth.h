@@ -70,7 +70,10 @@ bool bandwidth_remove(struct bandwidth *b, uint64_t from, uint64_t to);
 /* The same; of an edge that was never measured, what is known of the way back, which is the best guess. */
 const struct bandwidth_entry *bandwidth_either(const struct bandwidth *b, uint64_t from, uint64_t to);
 
-/* Whether all pairs among ids[0..n) were measured, in one direction at least that is not doubted. */
+/* Whether all pairs among ids[0..n) were measured, in one direction at least. */
+bool bandwidth_covers(const struct bandwidth *b, const uint64_t *ids, size_t n);
+
+/* ... in one at least that is not doubted. */
 bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n);
 
 #endif

@@ -4,24 +4,11 @@
  * nothing: the algorithm of the view before stays.  Invariant: a view with a missing edge uses direct (view.c).
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
-#include "world/world_state.h"
 #include "topology/cost.h"
-#include "topology/rates.h"
+#include "world/member_rates.h"
 
 #define NOMINAL_BYTES 67108864.0
 #define CLEARLY_FASTER 0.9 /* the gain that pays for a change when rates are known to a few per cent only */
-
-static bool all_measured(const struct world *w, const uint64_t *keys, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < n; k++) {
-            if (i != k && bandwidth_either(&w->bandwidth, keys[i], keys[k]) == NULL) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
 
 uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uint32_t *ring, uint8_t before)
 {
@@ -32,22 +19,18 @@ uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uin
     if (n > BOUNDS_RING) {
         return before;
     }
-    double *up = w->common->scratch_rates, *down = up + n, *share = down + n;
+    struct member_network m;
     const uint64_t *keys = member_rates_keys(w, v->ids, n);
-    if (!all_measured(w, keys, n) || !rates_fill(&w->bandwidth, keys, n, up, down, w->common->scratch_path)) {
+    if (!bandwidth_covers(&w->bandwidth, keys, n) || !member_network(w, keys, n, &m)) {
         return before;
     }
     for (uint32_t i = 0; i < n; i++) {
-        share[i] = 1.0 / n;
         w->common->scratch_order[i] = (uint16_t)ring[i];
     }
-    struct rates_sites sites;
-    struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
-    rates_add_sites(&w->bandwidth, keys, &sites, &net);
     const struct cost_job job = {.bytes = NOMINAL_BYTES, .chunk_bytes = w->common->config.plan.frame_bytes};
-    const struct cost_plans plans = {.order = w->common->scratch_order, .equal = share};
+    const struct cost_plans plans = {.order = w->common->scratch_order, .equal = m.share};
     struct cost_choice choice;
-    if (!cost_choose(&net, &plans, 1u << COST_DIRECT | 1u << COST_RING, job, &choice)) {
+    if (!cost_choose(&m.net, &plans, 1u << COST_DIRECT | 1u << COST_RING, job, &choice)) {
         return PLAN_DIRECT;
     }
     bool ring_wins = choice.predicted_s[COST_RING] < CLEARLY_FASTER * choice.predicted_s[COST_DIRECT];

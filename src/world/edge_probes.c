@@ -47,29 +47,16 @@ static bool comes_first(const struct world *w, uint32_t from, uint32_t to)
     return doubted || (((from + to) % 2 == 1) == (from < to) && !is_sure(w, to, from));
 }
 
-/* Of one group, whose members have the places [first, end). */
-static void add_edges(struct world *w, uint32_t first, uint32_t end)
+static void add_edges(struct world *w)
 {
     struct optimise *o = &w->optimise;
-    for (uint32_t i = first; i < end; i++) {
-        for (uint32_t k = first; k < end; k++) {
-            if (i != k && !is_sure(w, i, k) && comes_first(w, i, k) != o->both) {
+    for (uint32_t i = 0; i < o->order.n; i++) {
+        for (uint32_t k = 0; k < o->order.n; k++) {
+            bool pair = i != k && member_at(w, i)->group == member_at(w, k)->group;
+            if (pair && !is_sure(w, i, k) && comes_first(w, i, k) != o->both) {
                 probe_order_add(&o->order, (uint16_t)i, (uint16_t)k);
             }
         }
-    }
-}
-
-static void add_all(struct world *w)
-{
-    struct optimise *o = &w->optimise;
-    for (uint32_t first = 0, end; first < o->order.n; first = end) {
-        const struct group *g = member_group(w, member_at(w, first));
-        end = first;
-        while (end < o->order.n && member_group(w, member_at(w, end)) == g) {
-            end++;
-        }
-        add_edges(w, first, end);
     }
 }
 
@@ -107,14 +94,14 @@ void edge_probes_plan(struct world *w)
     struct optimise *o = &w->optimise;
     probe_order_init(&o->order, place_members(w), o->probe_words, o->probe_to);
     o->both = false;
-    add_all(w);
+    add_edges(w);
     go_on(w);
 }
 
 void edge_probes_plan_rest(struct world *w)
 {
     w->optimise.both = true;
-    add_all(w);
+    add_edges(w);
 }
 
 /* The next deadline of all. */

@@ -1,7 +1,6 @@
-/* member_rates.c - under which keys the measured rates of members are kept.
+/* member_rates.c - under which keys the measured rates of members are kept, and the network that they make.
  * SPDX-License-Identifier: MIT */
-#include "topology/rates.h"
-#include "world/world_state.h"
+#include "world/member_rates.h"
 
 const uint64_t *member_rates_keys(const struct world *w, const uint64_t *ids, uint32_t count)
 {
@@ -12,4 +11,20 @@ const uint64_t *member_rates_keys(const struct world *w, const uint64_t *ids, ui
         keys[i] = mb != NULL ? mb->rates_key : RATES_NOBODY;
     }
     return keys;
+}
+
+bool member_network(const struct world *w, const uint64_t *keys, uint32_t count, struct member_network *out)
+{
+    size_t n = count;
+    double *up = w->common->scratch_rates, *down = up + n;
+    if (!rates_fill(&w->bandwidth, keys, n, up, down, w->common->scratch_path)) {
+        return false;
+    }
+    out->net = (struct network){.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    out->share = down + n;
+    for (size_t i = 0; i < n; i++) {
+        out->share[i] = 1.0 / (double)n;
+    }
+    rates_add_sites(&w->bandwidth, keys, &out->sites, &out->net);
+    return true;
 }

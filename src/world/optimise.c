@@ -156,16 +156,15 @@ static void finish(struct world *w)
     for (uint32_t i = 0; i < w->group_room; i++) {
         struct group *g = &w->groups[i];
         g->in_batch = false;
-        bool better = plan_differs(w, g);
-        if (better && !view_known_to_all(w, g)) {
+        g->outdated = plan_differs(w, g);
+        if (g->outdated && !view_known_to_all(w, g)) {
             return; /* M5: heartbeats will soon say that the view arrived */
         }
-        any = any || better;
+        any = any || g->outdated;
     }
     for (uint32_t i = 0; i < w->group_room && any; i++) {
         struct group *g = &w->groups[i];
-        bool better = plan_differs(w, g);
-        if (better && !propose_ring(w, g)) {
+        if (g->outdated && !propose_ring(w, g)) {
             optimise_cancel(w, "a member cannot be linked");
             return;
         }

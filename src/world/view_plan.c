@@ -3,9 +3,8 @@
 #include "collectives/choose.h"
 #include "collectives/plan.h"
 #include "topology/owner_shares.h"
-#include "topology/rates.h"
 #include "wire/address.h"
-#include "world/world_state.h"
+#include "world/member_rates.h"
 
 enum {
     PLAN_FAR_NS = 2500000,       /* one way: from here on links are taken for long ones */
@@ -36,20 +35,13 @@ static uint32_t most(uint32_t a, uint32_t b)
  * large for n^2 looks, or was not measured, goes by its delays. */
 static uint32_t link_ps(const struct world *w, const struct view_record *v, uint32_t delay_ns)
 {
-    size_t n = v->members;
-    double *up = w->common->scratch_rates, *down = up + n, *share = down + n;
-    const uint64_t *keys = n <= PLAN_MEASURED_MEMBERS ? member_rates_keys(w, v->ids, v->members) : NULL;
-    if (n < 2 || keys == NULL || w->bandwidth.count == 0 || !rates_fill(&w->bandwidth, keys, n, up, down, w->common->scratch_path)) {
+    uint32_t n = v->members;
+    struct member_network m;
+    if (n < 2 || n > PLAN_MEASURED_MEMBERS || w->bandwidth.count == 0 || !member_network(w, member_rates_keys(w, v->ids, n), n, &m)) {
         return delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
     }
-    for (size_t i = 0; i < n; i++) {
-        share[i] = 1.0 / (double)n;
-    }
-    struct rates_sites sites;
-    struct network net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
-    rates_add_sites(&w->bandwidth, keys, &sites, &net);
     double copies = 2 * ((double)n - 1) / (double)n; /* of the buffer that each member sends */
-    double ps = shares_load(&net, share).s_per_bit / copies * 8e12;
+    double ps = shares_load(&m.net, m.share).s_per_bit / copies * 8e12;
     return ps < (double)UINT32_MAX ? (uint32_t)ps : UINT32_MAX;
 }
 

@@ -194,6 +194,7 @@ struct group {
     uint32_t decided;      /* members, when the batch under way was decided */
     uint64_t persist;      /* number of the record under way */
     bool in_batch;         /* the view being decided is part of the batch under way */
+    bool outdated;         /* an optimisation has found another way for its data, or other costs */
     int64_t collect_until; /* NEVER: nothing collected */
     bool silent;           /* ... links fell silent, of which the first is named here */
     uint64_t silent_from, silent_to;

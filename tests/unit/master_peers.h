@@ -212,6 +212,7 @@ typedef uint64_t peer_rate(const struct cluster *c, uint64_t from, uint64_t to);
  * `shared`.  Returns how many. */
 uint32_t cluster_measure(struct cluster *c, peer_rate *rate, bool shared);
 /* Somebody asks, on a connection of its own, and has the last place for peers. */
+const struct peer *cluster_ask(struct cluster *c, uint8_t type, const void *bytes, uint32_t size);
 const struct peer *cluster_ask_links(struct cluster *c, const struct msg_topology *asked);
 uint64_t peer_rate_alike(const struct cluster *c, uint64_t from, uint64_t to); /* 100 Mb/s */
 

@@ -75,19 +75,24 @@ uint64_t peer_rate_alike(const struct cluster *c, uint64_t from, uint64_t to)
     return 100000000;
 }
 
-const struct peer *cluster_ask_links(struct cluster *c, const struct msg_topology *asked)
+const struct peer *cluster_ask(struct cluster *c, uint8_t type, const void *bytes, uint32_t size)
 {
     struct peer *p = &c->peers[PEERS_MOST - 1];
     uint32_t before = c->count;
-    unsigned char bytes[128];
-    struct writer w;
     memset(p, 0, sizeof *p);
     c->count = PEERS_MOST;
     p->conn = cluster_open(c);
     p->open = true;
-    writer_init(&w, bytes, sizeof bytes);
-    put_topology(&w, asked);
-    cluster_frame(c, p->conn, FRAME_TOPOLOGY, bytes, (uint32_t)w.used, 0);
+    cluster_frame(c, p->conn, type, bytes, size, 0);
     c->count = before;
     return p;
+}
+
+const struct peer *cluster_ask_links(struct cluster *c, const struct msg_topology *asked)
+{
+    unsigned char bytes[128];
+    struct writer w;
+    writer_init(&w, bytes, sizeof bytes);
+    put_topology(&w, asked);
+    return cluster_ask(c, FRAME_TOPOLOGY, bytes, (uint32_t)w.used);
 }

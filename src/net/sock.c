@@ -92,13 +92,24 @@ pccl_status sock_listen_any(uint16_t port, int *fd_out, struct err *err)
     return sock_listen(&six, fd_out, err);
 }
 
+/* accept4 looks for a free descriptor first: without one it says so even when no connection waits. */
+static bool sock_none_waits(int listener)
+{
+    int cause = errno;
+    struct pollfd ready = {.fd = listener, .events = POLLIN};
+    bool none = cause == EAGAIN || cause == EWOULDBLOCK ||
+                ((cause == EMFILE || cause == ENFILE) && poll(&ready, 1, 0) == 0);
+    errno = cause;
+    return none;
+}
+
 /* `from` may be null. */
 static pccl_status sock_take(int listener, struct sockaddr_storage *from, int *fd_out, struct err *err)
 {
     socklen_t size = sizeof *from;
     int fd = fds_own(accept4(listener, (struct sockaddr *)from, from == NULL ? NULL : &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd < 0) {
-        return errno == EAGAIN || errno == EWOULDBLOCK ? PCCL_ERR_AGAIN : err_errno(err, "accept connection");
+        return sock_none_waits(listener) ? PCCL_ERR_AGAIN : err_errno(err, "accept connection");
     }
     *fd_out = fd;
     return PCCL_OK;

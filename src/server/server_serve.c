@@ -182,9 +182,23 @@ static void client_welcome(struct server *s, int fd, const struct net_address *f
     server_run(s, &(struct master_event){.kind = MASTER_OPENED, .connection = c->slot, .address = *from});
 }
 
+/* The descriptor of one that has ended is free when this turn ends. */
+static bool client_frees_descriptor(struct server *s)
+{
+    LIST_FOR_EACH (l, after, &s->leaving) {
+        if (LIST_ENTRY(l, struct client, link)->phase == CLIENT_DONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The system has no descriptor left: a stranger gives up its own, which is free in the next turn; else accepting rests. */
 static void client_want_descriptor(struct server *s)
 {
+    if (client_frees_descriptor(s)) {
+        return;
+    }
     if (s->fresh_count > 0) {
         client_lose(LIST_ENTRY(s->fresh.next, struct client, link));
         server_run(s, NULL);

@@ -426,30 +426,6 @@ TEST(an_honest_peer_gets_in_beside_900_idlers) /* all places taken by connection
     end();
 }
 
-TEST(an_honest_peer_gets_in_when_descriptors_run_out) /* the listener that is ready for ever, and nobody served */
-{
-    enum { DESCRIPTORS = 40 };
-    struct rlimit files, few;
-    static int idle[4 * DESCRIPTORS];
-    getrlimit(RLIMIT_NOFILE, &files);
-    few = files;
-    few.rlim_cur = DESCRIPTORS;
-    setrlimit(RLIMIT_NOFILE, &few); /* the master inherits it */
-    begin(minute);
-    setrlimit(RLIMIT_NOFILE, &files);
-    for (int i = 0; i < 4 * DESCRIPTORS; i++) {
-        idle[i] = client_dial(master_port, false);
-        EXPECT(idle[i] >= 0);
-    }
-    for (int i = 0; i < 10; i++) {
-        EXPECT(client_visit(master_port));
-    }
-    for (int i = 0; i < 4 * DESCRIPTORS; i++) {
-        close(idle[i]);
-    }
-    end();
-}
-
 /* One byte at a time, some three a second, until the master has had enough; the last of them comes long after its limit. */
 static bool trickle_until_closed(int fd, const struct frame_bytes *f)
 {

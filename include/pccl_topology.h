@@ -15,7 +15,8 @@ extern "C" {
 typedef enum pcclEdgeSource_t {
     pcclEdgeUnknown = 0, /* not measured: all other members of the edge are 0 */
     pcclEdgeProbed = 1,  /* a probe has measured it */
-    pcclEdgeObserved = 2 /* operations have moved more over it than its last probe: it carries at least `rate` */
+    pcclEdgeObserved = 2, /* operations have moved more over it than its last probe: it carries at least `rate` */
+    pcclEdgeAssumed = 3  /* not measured yet: taken to be like a measured edge between the same two sites */
 } pcclEdgeSource_t;
 
 /* The way from one member to another, as far as it is known. */

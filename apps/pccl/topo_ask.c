@@ -13,10 +13,12 @@
 
 static void fill_cells(struct topo_matrix *m, const struct group_links *l)
 {
+    static const uint8_t sources[] = {
+        [TOPOLOGY_PROBED] = TOPO_PROBED, [TOPOLOGY_OBSERVED] = TOPO_OBSERVED, [TOPOLOGY_ASSUMED] = TOPO_ASSUMED};
     for (uint32_t i = 0; i < l->edge_count; i++) {
         const struct topology_edge *e = &l->edges[i];
         m->cells[(size_t)e->from * m->count + e->to] = (struct topo_cell){
-            .rate_bps = e->rate_bps, .rtt_us = e->rtt_us, .loss_ppm = e->loss_ppm, .age_s = e->age_s, .source = e->observed ? TOPO_OBSERVED : TOPO_PROBED,
+            .rate_bps = e->rate_bps, .rtt_us = e->rtt_us, .loss_ppm = e->loss_ppm, .age_s = e->age_s, .source = sources[e->source],
         };
     }
 }

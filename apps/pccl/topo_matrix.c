@@ -90,11 +90,11 @@ bool topo_matrix_find_sites(struct topo_matrix *m)
 
 const char *topo_source_name(uint8_t source)
 {
-    static const char *const names[] = {[TOPO_PROBED] = "probe", [TOPO_OBSERVED] = "operations", [TOPO_DESCRIBED] = "description"};
+    static const char *const names[] = {[TOPO_PROBED] = "probe", [TOPO_OBSERVED] = "operations", [TOPO_ASSUMED] = "site", [TOPO_DESCRIBED] = "description"};
     return source < sizeof names / sizeof *names ? names[source] : NULL;
 }
 
 bool topo_source_measured(uint8_t source)
 {
-    return source == TOPO_PROBED || source == TOPO_OBSERVED;
+    return source == TOPO_PROBED || source == TOPO_OBSERVED || source == TOPO_ASSUMED;
 }

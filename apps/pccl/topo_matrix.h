@@ -22,6 +22,7 @@ enum topo_source {
     TOPO_UNKNOWN,  /* nothing else of the cell counts */
     TOPO_PROBED,   /* a probe has measured it, age_s ago */
     TOPO_OBSERVED, /* operations have moved more over it than its last probe */
+    TOPO_ASSUMED,  /* taken to be like another one between the same sites, measured age_s ago */
     TOPO_DESCRIBED /* the description of a network says so */
 };
 

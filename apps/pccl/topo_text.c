@@ -249,14 +249,18 @@ static void put_peers(FILE *to, const struct topo_matrix *m)
 static void put_title(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
 {
     bool probed = column_used(m, COLUMN_AGE);
-    uint32_t observed = 0;
+    uint32_t observed = 0, assumed = 0;
     for (uint32_t i = 0; i < m->count * m->count; i++) {
         observed += m->cells[i].source == TOPO_OBSERVED;
+        assumed += m->cells[i].source == TOPO_ASSUMED;
     }
     fprintf(to, "%s: %u peer%s, %u of %u edges %s", m->title, m->count, m->count == 1 ? "" : "s", s->known, s->pairs,
             probed || s->known == 0 ? "measured by probes" : "described");
     if (observed > 0) {
         fprintf(to, ", of which operations have raised %u", observed);
+    }
+    if (assumed > 0) {
+        fprintf(to, ", %u of them assumed to be like others between the same sites", assumed);
     }
     fputc('\n', to);
 }

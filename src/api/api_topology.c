@@ -37,11 +37,18 @@ static pcclResult_t topology_failed(pccl_status st, const struct err *err)
                     "%s; call again", err->text);
 }
 
+static pcclEdgeSource_t source_of(const struct topology_edge *e)
+{
+    static const pcclEdgeSource_t sources[] = {
+        [TOPOLOGY_PROBED] = pcclEdgeProbed, [TOPOLOGY_OBSERVED] = pcclEdgeObserved, [TOPOLOGY_ASSUMED] = pcclEdgeAssumed};
+    return sources[e->source];
+}
+
 static void store_edge(pcclTopology_t *t, const struct topology_edge *e)
 {
     if (e->from < t->capacity && e->to < t->capacity) {
         t->edges[e->from * t->capacity + e->to] = (pcclEdge_t){
-            .rate = e->rate_bps, .rtt_us = e->rtt_us, .loss_ppm = e->loss_ppm, .age_s = e->age_s, .source = e->observed ? pcclEdgeObserved : pcclEdgeProbed,
+            .rate = e->rate_bps, .rtt_us = e->rtt_us, .loss_ppm = e->loss_ppm, .age_s = e->age_s, .source = source_of(e),
         };
     }
 }
@@ -52,7 +59,10 @@ static void topology_store(const struct group_links *l, pcclTopology_t *t)
     uint32_t slowest = group_links_slowest(l);
     bool known = slowest != UINT32_MAX;
     t->count = l->members;
-    t->measured = l->edge_count;
+    t->measured = 0;
+    for (uint32_t i = 0; i < l->edge_count; i++) {
+        t->measured += l->edges[i].source != TOPOLOGY_ASSUMED;
+    }
     t->ring_rate = known ? l->edges[slowest].rate_bps : 0;
     t->ring_from = known ? (int32_t)l->edges[slowest].from : PCCL_NO_RANK;
     t->ring_to = known ? (int32_t)l->edges[slowest].to : PCCL_NO_RANK;

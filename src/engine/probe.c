@@ -56,18 +56,34 @@ static void probe_heard(struct probe *p, struct comm_after *after)
     }
 }
 
+static uint32_t least_known(uint32_t one, uint32_t other)
+{
+    return one == 0 || (other != 0 && other < one) ? other : one;
+}
+
+/* The least round trip to a peer, from the connection on which little is sent; 0: unknown. */
+static uint32_t trip_us(struct link *l)
+{
+    struct tcp_numbers tcp;
+    struct conn *conn = l != NULL ? l->control.conn : NULL;
+    if (conn == NULL || conn_shares(conn)) {
+        return conn != NULL; /* within a host: less than anything that is measured */
+    }
+    return tcp_info_read(conn->source.fd, &tcp) ? tcp.least_rtt_us : 0;
+}
+
 /* bps 0: it could not be measured. */
 static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *tcp, struct comm_after *after)
 {
     struct comm *c = p->comm;
     struct msg_measured m = {.round = p->round, .to = p->peer, .bits_per_second = bps};
+    struct link *link = !p->ended ? link_find(c, p->peer) : NULL;
     if (bps > 0) {
-        m.rtt_us = tcp->least_rtt_us;
+        m.rtt_us = least_known(tcp->least_rtt_us, trip_us(link)); /* its own queues delay a probe from the first packet on */
         m.loss_ppm = tcp->acked == 0 ? 0 : (uint32_t)((double)tcp->retransmitted / ((double)tcp->acked + (double)tcp->retransmitted) * 1e6);
     }
     bool tell = !p->ended;
-    struct link *link = tell && !p->meter.shared ? link_find(c, p->peer) : NULL;
-    if (link != NULL) {
+    if (link != NULL && !p->meter.shared) {
         op_forecast_measured(link, bps);
     }
     probe_gone(p);
@@ -76,6 +92,15 @@ static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *t
                  ID_PARTS(m.to), bps / 1000, m.rtt_us, m.loss_ppm);
         comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
     }
+}
+
+/* Only the round trip is asked for. */
+static void probe_end_trip(struct probe *p, struct comm_after *after)
+{
+    struct comm *c = p->comm;
+    struct msg_measured m = {.round = p->round, .to = p->peer, .rtt_us = trip_us(link_find(c, p->peer))};
+    probe_gone(p);
+    comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
 }
 
 static void probe_failed(struct probe *p, struct comm_after *after)
@@ -259,6 +284,10 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
                 dial_cancel(p->dial);
             }
             probe_gone(p);
+            continue;
+        }
+        if (p->wanted && p->measure_ns == 0) {
+            probe_end_trip(p, after);
             continue;
         }
         if (p->wanted) {

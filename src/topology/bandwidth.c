@@ -85,6 +85,16 @@ bool bandwidth_probed(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t 
                                                        .heard_bps = rate_bps, .probed_ns = now_ns, .seen_ns = now_ns});
 }
 
+bool bandwidth_assume(struct bandwidth *b, uint64_t from, uint64_t to, const struct bandwidth_entry *like)
+{
+    struct bandwidth_entry e = *like; /* which may be moved by what follows */
+    e.from = from;
+    e.to = to;
+    e.observed = false;
+    e.doubted = e.assumed = true;
+    return bandwidth_keep(b, &e);
+}
+
 /* Null if it was never measured. */
 static struct bandwidth_entry *entry_of(const struct bandwidth *b, uint64_t from, uint64_t to)
 {
@@ -201,11 +211,17 @@ bool bandwidth_covers(const struct bandwidth *b, const uint64_t *ids, size_t n)
     return true;
 }
 
+static bool counts(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    return e != NULL && (!e->doubted || e->assumed);
+}
+
 bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++) {
-            if (ids[i] != ids[j] && !bandwidth_sure(b, ids[i], ids[j]) && !bandwidth_sure(b, ids[j], ids[i])) {
+            if (ids[i] != ids[j] && !counts(b, ids[i], ids[j]) && !counts(b, ids[j], ids[i])) {
                 return false;
             }
         }

@@ -19,6 +19,7 @@ struct bandwidth_entry {
     uint32_t rtt_us;   /* the least round trip; 0: unknown */
     uint32_t loss_ppm; /* of the bytes, those that were sent again */
     bool doubted;      /* it is to be measured again; until then this counts */
+    bool assumed;      /* the same: it has never been measured, and is taken to be like another one between the same sites */
     bool observed;     /* operations have shown more than the last probe */
 };
 
@@ -48,6 +49,9 @@ bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sen
 /* Stores or replaces all that is known of the edge that `entry` names; false as above. */
 bool bandwidth_keep(struct bandwidth *b, const struct bandwidth_entry *entry);
 
+/* Stores or replaces an edge that is taken to be like another one, until it is measured; false as above. */
+bool bandwidth_assume(struct bandwidth *b, uint64_t from, uint64_t to, const struct bandwidth_entry *like);
+
 /* What else is known of an edge that has been set; false, and nothing changed, for another one. */
 bool bandwidth_set_way(struct bandwidth *b, uint64_t from, uint64_t to, uint32_t rtt_us, uint32_t loss_ppm);
 
@@ -73,7 +77,7 @@ const struct bandwidth_entry *bandwidth_either(const struct bandwidth *b, uint64
 /* Whether all pairs among ids[0..n) were measured, in one direction at least. */
 bool bandwidth_covers(const struct bandwidth *b, const uint64_t *ids, size_t n);
 
-/* ... in one at least that is not doubted. */
+/* ... in one at least that is not doubted, or were assumed. */
 bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n);
 
 #endif

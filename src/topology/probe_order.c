@@ -14,29 +14,46 @@ size_t probe_order_words(uint32_t n)
     return ((size_t)n + 1) * bitset_words(n);
 }
 
-void probe_order_init(struct probe_order *p, uint32_t n, uint64_t *words, uint16_t *to)
+void probe_order_init(struct probe_order *p, uint32_t n, uint64_t *words, struct probe_place *place)
 {
-    *p = (struct probe_order){.n = n, .row = words, .free = words + (size_t)n * bitset_words(n), .to = to};
+    *p = (struct probe_order){.n = n, .row = words, .free = words + (size_t)n * bitset_words(n), .place = place};
     if (n == 0) {
         return;
     }
     memset(words, 0, probe_order_words(n) * sizeof *words);
     for (uint32_t i = 0; i < n; i++) {
-        to[i] = PROBE_ORDER_NONE;
+        place[i] = (struct probe_place){
+            .to = PROBE_ORDER_NONE, .site = (uint16_t)i, .site_peers = 1, .site_to = PROBE_ORDER_NONE, .site_from = PROBE_ORDER_NONE};
         bitset_add(p->free, i);
     }
 }
 
-void probe_order_move(struct probe_order *to, const struct probe_order *from, uint64_t *words, uint16_t *to_of)
+void probe_order_move(struct probe_order *to, const struct probe_order *from, uint64_t *words, struct probe_place *place)
 {
     *to = *from;
     to->row = words;
     to->free = words + (size_t)from->n * bitset_words(from->n);
-    to->to = to_of;
+    to->place = place;
     if (from->n > 0) {
         memcpy(words, from->row, probe_order_words(from->n) * sizeof *words);
-        memcpy(to_of, from->to, from->n * sizeof *to_of);
+        memcpy(place, from->place, from->n * sizeof *place);
     }
+}
+
+void probe_order_at_site(struct probe_order *p, uint16_t peer, uint16_t first)
+{
+    uint16_t site = p->place[first].site;
+    if (site != p->place[peer].site) {
+        p->place[p->place[peer].site].site_peers--;
+        p->place[peer].site = site;
+        p->place[site].site_peers++;
+    }
+}
+
+bool probe_order_shares(const struct probe_order *p, uint16_t from, uint16_t to)
+{
+    uint16_t one = p->place[from].site, other = p->place[to].site;
+    return one != other && (p->place[one].site_peers > 1 || p->place[other].site_peers > 1);
 }
 
 static uint64_t *row_of(const struct probe_order *p, uint32_t from)
@@ -46,15 +63,30 @@ static uint64_t *row_of(const struct probe_order *p, uint32_t from)
 
 void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to)
 {
-    if (p->to[from] != to && !bitset_has(row_of(p, from), to)) {
+    if (p->place[from].to != to && !bitset_has(row_of(p, from), to)) {
         bitset_add(row_of(p, from), to);
         p->waiting++;
     }
 }
 
+/* Of the sites of both, unless it is the same one. */
+static bool sites_may(const struct probe_order *p, uint32_t from, uint32_t to)
+{
+    uint16_t one = p->place[from].site, other = p->place[to].site;
+    return one == other || (p->place[one].site_to == PROBE_ORDER_NONE && p->place[other].site_from == PROBE_ORDER_NONE &&
+                            p->place[other].site_to != one);
+}
+
+/* The sender has none, and the receiver is in `free`. */
+static bool may_begin(const struct probe_order *p, uint32_t from, uint32_t to)
+{
+    return p->place[to].to != from && sites_may(p, from, to);
+}
+
 bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to)
 {
-    if (p->to[from] != PROBE_ORDER_NONE || !bitset_has(p->free, to)) {
+    uint16_t one = p->place[from].site, other = p->place[to].site;
+    if (p->place[from].to != PROBE_ORDER_NONE || !bitset_has(p->free, to) || !may_begin(p, from, to)) {
         return false;
     }
     if (bitset_has(row_of(p, from), to)) {
@@ -62,7 +94,11 @@ bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to)
         p->waiting--;
     }
     bitset_remove(p->free, to);
-    p->to[from] = to;
+    p->place[from].to = to;
+    if (one != other) {
+        p->place[one].site_to = other;
+        p->place[other].site_from = one;
+    }
     p->busy++;
     return true;
 }
@@ -75,7 +111,7 @@ static uint16_t receiver_in(const struct probe_order *p, const uint64_t *present
         uint64_t rest = (row[i / 64] & p->free[i / 64] & present[i / 64]) >> (i % 64);
         for (; rest != 0; rest &= rest - 1) {
             uint32_t to = i + (uint32_t)__builtin_ctzll(rest);
-            if (to < end && p->to[to] != from) {
+            if (to < end && may_begin(p, from, to)) {
                 return (uint16_t)to;
             }
         }
@@ -86,7 +122,7 @@ static uint16_t receiver_in(const struct probe_order *p, const uint64_t *present
 bool probe_order_next(struct probe_order *p, const uint64_t *present, struct probe_edge *out)
 {
     for (uint32_t from = 0; from < p->n && p->waiting > 0; from++) {
-        if (p->to[from] != PROBE_ORDER_NONE || !bitset_has(present, from)) {
+        if (p->place[from].to != PROBE_ORDER_NONE || !bitset_has(present, from)) {
             continue;
         }
         uint16_t to = receiver_in(p, present, from, from + 1, p->n);
@@ -114,9 +150,16 @@ void probe_order_drop(struct probe_order *p, uint16_t peer)
 
 void probe_order_end(struct probe_order *p, uint16_t from)
 {
-    if (p->to[from] != PROBE_ORDER_NONE) {
-        bitset_add(p->free, p->to[from]);
-        p->to[from] = PROBE_ORDER_NONE;
-        p->busy--;
+    uint16_t to = p->place[from].to;
+    if (to == PROBE_ORDER_NONE) {
+        return;
     }
+    uint16_t one = p->place[from].site, other = p->place[to].site;
+    if (one != other) {
+        p->place[one].site_to = PROBE_ORDER_NONE;
+        p->place[other].site_from = PROBE_ORDER_NONE;
+    }
+    bitset_add(p->free, to);
+    p->place[from].to = PROBE_ORDER_NONE;
+    p->busy--;
 }

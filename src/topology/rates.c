@@ -24,13 +24,20 @@ static void paths_fill(const struct bandwidth *b, const uint64_t *ids, size_t n,
     }
 }
 
-/* The best measured rate of a row (stride 1) or a column (stride n); 0 if there is none. */
-static double rate_best(const double *first, size_t n, size_t stride)
+/* Of an edge that was measured; 0 of another one. */
+static double rate_measured(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    return e != NULL && !e->assumed ? (double)e->rate_bps : 0;
+}
+
+/* The best rate that was measured from it, or to it; 0 if there is none. */
+static double rate_best(const struct bandwidth *b, const uint64_t *ids, size_t n, size_t of, bool up)
 {
     double best = 0;
     for (size_t k = 0; k < n; k++) {
-        double rate = first[k * stride];
-        best = rate > best && rate < __builtin_inf() ? rate : best;
+        double rate = rate_measured(b, ids[up ? of : k], ids[up ? k : of]);
+        best = rate > best ? rate : best;
     }
     return best;
 }
@@ -59,7 +66,7 @@ bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double
     paths_fill(b, ids, n, path_bps);
     double least = __builtin_inf();
     for (size_t i = 0; i < n; i++) {
-        double up = rate_best(&path_bps[i * n], n, 1), down = rate_best(&path_bps[i], n, n);
+        double up = rate_best(b, ids, n, i, true), down = rate_best(b, ids, n, i, false);
         up_bps[i] = up > 0 ? rate_link(b, ids[i], RATES_ALL, up) : 0;
         down_bps[i] = down > 0 ? rate_link(b, RATES_ALL, ids[i], down) : 0;
         least = up > 0 && up < least ? up : least;
@@ -112,8 +119,8 @@ static double site_link(const struct bandwidth *b, const uint64_t *ids, size_t n
         members++;
         sum += bandwidth_get(b, up ? ids[i] : RATES_FAR, up ? RATES_FAR : ids[i], &bps, NULL) ? (double)bps : __builtin_inf();
         for (size_t k = 0; k < n; k++) {
-            bool edge = s->site[k] != g && bandwidth_get(b, up ? ids[i] : ids[k], up ? ids[k] : ids[i], &bps, NULL);
-            best = edge && (double)bps > best ? (double)bps : best;
+            double edge = s->site[k] != g ? rate_measured(b, ids[up ? i : k], ids[up ? k : i]) : 0;
+            best = edge > best ? edge : best;
         }
     }
     return members < 2 ? __builtin_inf() : sum > best ? sum : best;

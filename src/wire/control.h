@@ -399,7 +399,7 @@ struct msg_staged {
 /* PROBE: measure the edge to `to` now; several peers measure in the same round. */
 struct msg_probe {
     uint32_t round;
-    uint32_t duration_ms;
+    uint32_t duration_ms; /* 0: only the round trip of the connection that is there is asked for */
     uint64_t to;
 };
 /* MEASURED: what a probe has found, or, with one of these rounds, what nobody has asked for. */
@@ -470,13 +470,14 @@ struct topology_member {
     uint32_t ring; /* the place of the member that has this member's place on the ring */
     struct net_address address; /* unset: not known any more */
 };
+enum topology_source { TOPOLOGY_PROBED = 0, TOPOLOGY_OBSERVED = 1, TOPOLOGY_ASSUMED = 2 }; /* by a probe, by operations, not measured itself */
 struct topology_edge {
     uint16_t from, to; /* places below BOUNDS_RING */
     uint64_t rate_bps; /* 0: measured, and the pair cannot connect in this direction */
     uint32_t rtt_us;   /* 0: unknown */
     uint32_t loss_ppm;
     uint32_t age_s;    /* since it was measured */
-    uint8_t observed;  /* by operations, not by a probe */
+    uint8_t source;    /* enum topology_source */
 };
 
 /* Each put writes payload only; each get reads payload and, for messages without lists, needs nothing to be left over. */

@@ -76,7 +76,7 @@ void put_topology_edge(struct writer *w, const struct topology_edge *m)
     put_u32(w, m->rtt_us);
     put_u32(w, m->loss_ppm);
     put_u32(w, m->age_s);
-    put_u8(w, m->observed);
+    put_u8(w, m->source);
 }
 
 bool get_topology_edge(struct reader *r, struct topology_edge *m)
@@ -87,7 +87,7 @@ bool get_topology_edge(struct reader *r, struct topology_edge *m)
     m->rtt_us = get_u32(r);
     m->loss_ppm = parts_get_u32(r, 0, 1000000);
     m->age_s = get_u32(r);
-    m->observed = parts_get_u8(r, 0, 1);
+    m->source = parts_get_u8(r, 0, TOPOLOGY_ASSUMED);
     r->bad = r->bad || m->from == m->to;
     return !r->bad;
 }

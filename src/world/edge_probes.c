@@ -39,21 +39,65 @@ static bool is_sure(const struct world *w, uint32_t from, uint32_t to)
     return bandwidth_sure(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
 }
 
-/* A pair that nobody knows is measured in one direction first, and each member begins with about half of its pairs.  So is an edge that is
- * doubted: until then its rate bounds what all edges are seen to carry at once. */
-static bool comes_first(const struct world *w, uint32_t from, uint32_t to)
+/* When an edge is measured that is not sure. */
+enum turn { TURN_FIRST, TURN_BACK, TURN_BESIDE };
+
+static bool is_known(const struct world *w, uint32_t from, uint32_t to)
 {
-    bool doubted = bandwidth_find(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key) != NULL && !is_sure(w, from, to);
-    return doubted || (((from + to) % 2 == 1) == (from < to) && !is_sure(w, to, from));
+    const struct member *one = member_at(w, from), *other = member_at(w, to);
+    return edge_guess_between(w, view_current(member_group(w, one)), one, other) != NULL;
 }
 
-static void add_edges(struct world *w)
+/* Of two numbers each pair is measured in one direction first, so that each begins with about half of its pairs. */
+static bool goes_first(uint32_t from, uint32_t to)
+{
+    return ((from + to) % 2 == 1) == (from < to);
+}
+
+/* Sites in the view of a member that are named after members with lower places. */
+static uint32_t site_number(const struct world *w, uint32_t place)
+{
+    const struct view_record *v = view_current(member_group(w, member_at(w, place)));
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < v->members; i++) {
+        const struct member *mb = member_find(w, v->ids[i]);
+        number += mb != NULL && mb->probe_place != 0 && mb->probe_place <= place && mb == &w->members[mb->site];
+    }
+    return number;
+}
+
+/* Of sites that may share links one edge between two is enough at first, between the members that they are named after. */
+static enum turn turn_between_sites(const struct world *w, uint32_t from, uint32_t to)
+{
+    const struct probe_place *place = w->optimise.order.place;
+    bool firsts = place[from].site == from && place[to].site == to, known = is_known(w, from, to);
+    if (firsts) {
+        return !known && goes_first(site_number(w, from), site_number(w, to)) ? TURN_FIRST : TURN_BACK;
+    }
+    return known ? TURN_BESIDE : TURN_BACK; /* those two cannot reach each other */
+}
+
+/* A pair that nobody knows is measured in one direction first.  So is an edge that is doubted: until then its rate bounds what all edges are
+ * seen to carry at once. */
+static enum turn turn_of(const struct world *w, uint32_t from, uint32_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
+    if (e != NULL && !e->assumed) {
+        return TURN_FIRST;
+    }
+    if (probe_order_shares(&w->optimise.order, (uint16_t)from, (uint16_t)to)) {
+        return turn_between_sites(w, from, to);
+    }
+    return goes_first(from, to) && !is_sure(w, to, from) ? TURN_FIRST : TURN_BACK;
+}
+
+static void add_edges(struct world *w, enum turn turn)
 {
     struct optimise *o = &w->optimise;
     for (uint32_t i = 0; i < o->order.n; i++) {
         for (uint32_t k = 0; k < o->order.n; k++) {
             bool pair = i != k && member_at(w, i)->group == member_at(w, k)->group;
-            if (pair && !is_sure(w, i, k) && comes_first(w, i, k) != o->both) {
+            if (pair && !is_sure(w, i, k) && turn_of(w, i, k) == turn) {
                 probe_order_add(&o->order, (uint16_t)i, (uint16_t)k);
             }
         }
@@ -89,26 +133,35 @@ static void go_on(struct world *w)
     }
 }
 
+static void place_sites(struct world *w)
+{
+    for (uint32_t i = 0; i < w->optimise.order.n; i++) {
+        uint32_t first = w->members[member_at(w, i)->site].probe_place;
+        if (first > 0) {
+            probe_order_at_site(&w->optimise.order, (uint16_t)i, (uint16_t)(first - 1));
+        }
+    }
+}
+
 void edge_probes_plan(struct world *w)
 {
     struct optimise *o = &w->optimise;
-    probe_order_init(&o->order, place_members(w), o->probe_words, o->probe_to);
-    o->both = false;
-    add_edges(w);
+    probe_order_init(&o->order, place_members(w), o->probe_words, o->probe_places);
+    place_sites(w);
+    add_edges(w, TURN_FIRST);
     go_on(w);
 }
 
-void edge_probes_plan_rest(struct world *w)
+void edge_probes_plan_back(struct world *w)
 {
-    w->optimise.both = true;
-    add_edges(w);
+    add_edges(w, TURN_BACK);
 }
 
 /* The next deadline of all. */
 static void set_deadline(struct world *w)
 {
     struct optimise *o = &w->optimise;
-    o->deadline = o->phase == OPTIMISE_IDLE && o->order.waiting > 0 ? o->look_at : NEVER;
+    o->deadline = o->waiting > 0 ? o->answers_by : o->phase == OPTIMISE_IDLE && o->order.waiting > 0 ? o->look_at : NEVER;
     for (uint32_t i = 0; i < o->order.n; i++) {
         const struct member *mb = member_at(w, i);
         if ((mb->probing != 0 || mb->probe_rests) && is_here(w, i) && mb->probe_by < o->deadline) {
@@ -243,8 +296,21 @@ void edge_probes_expire(struct world *w)
     set_deadline(w);
 }
 
+static bool any_site(const struct probe_order *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->place[i].site_peers > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool edge_probes_beside(struct world *w)
 {
+    if (any_site(&w->optimise.order)) {
+        add_edges(w, TURN_BESIDE);
+    }
     w->optimise.look_at = w->common->now + BESIDE_AFTER;
     set_deadline(w);
     return w->optimise.order.waiting > 0;
@@ -268,5 +334,5 @@ void edge_probes_forget(struct world *w)
         w->members[i].probe_rests = false;
         w->members[i].probe_place = 0;
     }
-    probe_order_init(&w->optimise.order, 0, w->optimise.probe_words, w->optimise.probe_to);
+    probe_order_init(&w->optimise.order, 0, w->optimise.probe_words, w->optimise.probe_places);
 }

@@ -7,34 +7,15 @@
 
 #include "world/measuring.h"
 
-static void forget_together(struct world *w)
-{
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        w->members[i].together = 0;
-    }
-    w->optimise.waiting = 0;
-    w->optimise.together = false;
-}
-
 static void optimise_cancel(struct world *w, const char *why)
 {
     w->optimise.deadline = NEVER;
     edge_probes_forget(w);
-    forget_together(w);
+    edge_asks_forget(w);
     for (uint32_t i = 0; i < w->group_room; i++) {
         w->groups[i].solving = 0;
     }
     world_move(w, PHASE_OPTIMISE, &w->optimise.phase, OPTIMISE_IDLE, 0, 0, why);
-}
-
-static bool start_together(struct world *w)
-{
-    struct optimise *o = &w->optimise;
-    if (o->together_over || w->common->now >= o->until || !probe_together_start(w)) {
-        return false;
-    }
-    o->deadline = edge_probes_answered_by(w, probe_together_ns(w));
-    return true;
 }
 
 static void solve(struct world *w)
@@ -55,22 +36,49 @@ static void solve(struct world *w)
     }
 }
 
-/* Begins what may begin now: first pairs that nobody knows, then all edges at once, then the other directions; true: something is being
- * measured. */
+static void end_trips(struct world *w)
+{
+    edge_trips_end(w);
+    edge_probes_plan(w);
+    w->optimise.step = MEASURE_PAIRS;
+}
+
+static void measure_back(struct world *w)
+{
+    edge_probes_plan_back(w);
+    w->optimise.step = MEASURE_BACK;
+}
+
+static void end_together(struct world *w)
+{
+    probe_together_end(w);
+    edge_asks_forget(w);
+    measure_back(w);
+}
+
+/* Begins what may begin now: first round trips, then pairs that nobody knows, then all edges at once, then the other directions; true:
+ * something is being measured. */
 static bool measure(struct world *w)
 {
     struct optimise *o = &w->optimise;
-    if (o->together && o->waiting > 0) {
+    if (o->waiting > 0) {
         return true;
     }
-    if (o->together) {
-        probe_together_end(w);
+    if (o->step == MEASURE_TRIPS) {
+        end_trips(w);
     }
-    if (edge_probes_start(w) || start_together(w)) {
-        return true;
-    }
-    if (!o->both) {
-        edge_probes_plan_rest(w);
+    if (o->step == MEASURE_PAIRS) {
+        if (edge_probes_start(w)) {
+            return true;
+        }
+        edge_guess(w);
+        if (w->common->now < o->until && probe_together_start(w)) {
+            o->step = MEASURE_TOGETHER;
+            return true;
+        }
+        measure_back(w);
+    } else if (o->step == MEASURE_TOGETHER) {
+        end_together(w);
     }
     return edge_probes_start(w);
 }
@@ -78,15 +86,15 @@ static bool measure(struct world *w)
 static void begin(struct world *w)
 {
     struct optimise *o = &w->optimise;
-    o->lost = o->together_over = false;
+    o->lost = false;
     if (member_count(w, NULL, MEMBER_ACCEPTED) > w->probe_room) { /* no memory, or too many: what is not known stays so */
         edge_probes_forget(w);
         solve(w);
         return;
     }
     o->until = w->common->now + w->common->config.measure_ns;
-    edge_probes_plan(w);
-    if (measure(w)) {
+    o->step = MEASURE_TRIPS;
+    if (edge_trips_start(w) || measure(w)) {
         world_move(w, PHASE_OPTIMISE, &o->phase, OPTIMISE_PROBING, 0, 0, "edges are not known");
     } else {
         solve(w);
@@ -224,9 +232,14 @@ void optimise_measured(struct world *w, struct member *mb, const struct msg_meas
     if (edge_words_take(w, mb, ms)) {
         return;
     }
-    if (o->phase == OPTIMISE_PROBING && o->together) {
-        o->waiting -= probe_together_measured(w, mb, ms);
-    } else if (o->phase == OPTIMISE_PROBING || o->phase == OPTIMISE_IDLE) {
+    if (o->phase == OPTIMISE_PROBING && o->step == MEASURE_TOGETHER) {
+        probe_together_answer(w, mb, ms);
+        return;
+    }
+    if (o->phase == OPTIMISE_PROBING && o->step == MEASURE_TRIPS) {
+        edge_trips_answer(w, mb, ms);
+    }
+    if (o->phase == OPTIMISE_PROBING || o->phase == OPTIMISE_IDLE) {
         edge_probes_measured(w, mb, ms);
     }
 }
@@ -259,6 +272,18 @@ void optimise_persisted(struct world *w, uint64_t number)
     }
 }
 
+/* What did not come stays unknown; groups that have answered are kept. */
+static void give_up_answers(struct world *w)
+{
+    struct optimise *o = &w->optimise;
+    if (o->phase == OPTIMISE_PROBING && o->waiting > 0 && w->common->now >= o->answers_by) {
+        if (o->step == MEASURE_TOGETHER) {
+            end_together(w);
+        }
+        edge_asks_forget(w);
+    }
+}
+
 void optimise_tick(struct world *w)
 {
     struct optimise *o = &w->optimise;
@@ -270,10 +295,8 @@ void optimise_tick(struct world *w)
         o->deadline = NEVER;
     } else if (o->phase == OPTIMISE_IDLE) {
         edge_probes_beside_look(w);
-    } else if (o->together) { /* what did not come stays unknown; groups that have answered are kept */
-        probe_together_end(w);
-        forget_together(w);
     } else {
+        give_up_answers(w);
         edge_probes_expire(w);
     }
 }

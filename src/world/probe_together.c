@@ -15,12 +15,7 @@ enum { TOGETHER_LEAST = 3, TOGETHER_TIMES = 5 /* as long as a probe of its own: 
 
 #define TOGETHER_MOST 1e18 /* bits per second: no link carries more */
 
-_Static_assert(TREES_MEMBERS <= 32, "a bit for each of them");
-
-int64_t probe_together_ns(const struct world *w)
-{
-    return TOGETHER_TIMES * w->common->config.probe_ns;
-}
+_Static_assert((int)TREES_MEMBERS <= (int)MEASURE_MEMBERS, "a bit for each of them");
 
 /* Whether the pairs of a group are known one by one, and not all of its links yet. */
 static bool is_due(const struct world *w, const struct view_record *v)
@@ -40,66 +35,48 @@ static bool is_due(const struct world *w, const struct view_record *v)
     return false;
 }
 
-static uint32_t start_member(struct world *w, const struct view_record *v, struct member *from)
+static void start_member(struct world *w, const struct view_record *v, struct member *from, int64_t probe_ns)
 {
-    struct msg_probe p = {.round = w->optimise.next_round, .duration_ms = (uint32_t)(probe_together_ns(w) / 1000000)};
-    uint32_t probes = 0;
-    from->together = 0;
     from->up_bps = from->down_bps = from->far_up_bps = from->far_down_bps = 0; /* no answer comes before all have been asked */
-    for (uint32_t k = 0; k < v->members && from->conn != SLOT_NONE; k++) {
-        const struct member *to = member_find(w, v->ids[k]);
-        if (to == NULL || to == from || to->conn == SLOT_NONE) {
-            continue;
-        }
-        p.to = to->id;
-        from->together |= UINT32_C(1) << k;
-        put_probe(outbox_frame(w->common->out, FRAME_PROBE, w->run, 0), &p);
-        outbox_send(w->common->out, MASTER_SEND, from->conn);
-        probes++;
+    for (uint32_t k = 0; k < v->members; k++) {
+        edge_ask(w, from, k, (uint32_t)(probe_ns / 1000000));
     }
-    return probes;
 }
 
 bool probe_together_start(struct world *w)
 {
-    uint32_t probes = 0;
+    int64_t probe_ns = TOGETHER_TIMES * w->common->config.probe_ns;
+    edge_asks_begin(w, edge_probes_answered_by(w, probe_ns));
     for (uint32_t i = 0; i < w->group_room; i++) {
         struct group *g = &w->groups[i];
         const struct view_record *v = view_current(g);
         bool due = g->phase == GROUP_NORMAL && is_due(w, v);
         for (uint32_t k = 0; due && k < v->members; k++) {
             struct member *mb = member_find(w, v->ids[k]);
-            probes += mb != NULL ? start_member(w, v, mb) : 0;
+            if (mb != NULL) {
+                start_member(w, v, mb, probe_ns);
+            }
         }
     }
-    if (probes > 0) {
-        w->optimise.together = true;
-        w->optimise.next_round++;
-        w->optimise.waiting = probes;
-    }
-    return probes > 0;
+    return w->optimise.waiting > 0;
 }
 
-bool probe_together_measured(struct world *w, struct member *mb, const struct msg_measured *ms)
+void probe_together_answer(struct world *w, struct member *mb, const struct msg_measured *ms)
 {
-    struct group *g = member_group(w, mb);
-    uint32_t rank = g != NULL ? view_place(view_current(g), ms->to) : SLOT_NONE;
-    if (ms->round + 1 != w->optimise.next_round || rank >= TREES_MEMBERS || (mb->together >> rank & 1) == 0) {
-        return false; /* not asked for, or for the second time */
+    if (edge_answered(w, mb, ms) == SLOT_NONE) {
+        return;
     }
     struct member *to = member_find(w, ms->to);
     const struct bandwidth_entry *alone = to != NULL ? bandwidth_either(&w->bandwidth, mb->rates_key, to->rates_key) : NULL;
     uint64_t bps = alone != NULL && alone->rate_bps < ms->bits_per_second ? alone->rate_bps : ms->bits_per_second;
     bool far = to != NULL && rates_trip_ns(&w->bandwidth, mb->rates_key, to->rates_key) >= SITE_FIND_RTT_NS;
     double far_bps = far ? (double)bps : 0;
-    mb->together &= ~(UINT32_C(1) << rank);
     mb->up_bps += (double)bps;
     mb->far_up_bps += far_bps;
     if (to != NULL) {
         to->down_bps += (double)bps;
         to->far_down_bps += far_bps;
     }
-    return true;
 }
 
 static void keep(struct world *w, uint64_t from, uint64_t to, double bps)
@@ -114,7 +91,7 @@ static bool is_complete(const struct world *w, const struct view_record *v)
 {
     for (uint32_t k = 0; k < v->members; k++) {
         const struct member *mb = member_find(w, v->ids[k]);
-        if (mb == NULL || mb->together != 0) {
+        if (mb == NULL || mb->asked != 0) {
             return false;
         }
     }
@@ -137,6 +114,4 @@ void probe_together_end(struct world *w)
             keep(w, RATES_FAR, mb->rates_key, mb->far_down_bps);
         }
     }
-    w->optimise.together = false;
-    w->optimise.together_over = true;
 }

@@ -39,7 +39,7 @@ static size_t lay_out_world(struct layout *l, const struct world_size *s, struct
     w->bandwidth.entries = layout_take(l, w->bandwidth.capacity, sizeof *w->bandwidth.entries);
     w->absent.entries = layout_take(l, w->absent.room, sizeof *w->absent.entries);
     w->optimise.slots = layout_take(l, n, sizeof *w->optimise.slots);
-    w->optimise.probe_to = layout_take(l, n, sizeof *w->optimise.probe_to);
+    w->optimise.probe_places = layout_take(l, n, sizeof *w->optimise.probe_places);
     w->optimise.probe_present = layout_take(l, bitset_words((uint32_t)n), sizeof *w->optimise.probe_present);
     w->optimise.probe_words = layout_take(l, probe_order_words((uint32_t)n), sizeof *w->optimise.probe_words);
     return l->used;
@@ -226,7 +226,7 @@ static void move_probes(struct optimise *to, const struct optimise *from)
 {
     uint32_t n = from->order.n;
     copy(to->slots, from->slots, n * sizeof *to->slots);
-    probe_order_move(&to->order, &from->order, to->probe_words, to->probe_to);
+    probe_order_move(&to->order, &from->order, to->probe_words, to->probe_places);
 }
 
 static struct world *move_world(struct world *old, const struct world_size *s, void *memory)

@@ -48,7 +48,7 @@ static void check_members(const struct world *w)
         PCCL_ASSERT(mb->id != 0 && mb->id < w->common->next_id && mb->group < w->group_room);
         PCCL_ASSERT(mb->conn == SLOT_NONE ||
                     member_bound(w, i, mb->conn));
-        probing += (uint32_t)(mb->probing != 0 || mb->probe_rests) + bits_set(mb->together);
+        probing += (uint32_t)(mb->probing != 0 || mb->probe_rests) + bits_set(mb->asked);
         if (mb->phase == MEMBER_ACCEPTED) {
             check_accepted(w, mb);
         } else {
@@ -120,7 +120,7 @@ void world_check(struct world *w)
     PCCL_ASSERT((w->admit.phase == ADMIT_LINKING) == (w->admit.deadline != NEVER));
     PCCL_ASSERT(w->admit.phase != ADMIT_PERSISTING || w->admit.persist != 0);
     PCCL_ASSERT(w->admit.phase == ADMIT_IDLE || w->optimise.phase != OPTIMISE_PERSISTING); /* each makes the next views */
-    PCCL_ASSERT(w->optimise.phase != OPTIMISE_PROBING || (w->optimise.together ? w->optimise.waiting : w->optimise.order.busy) > 0); /* M9 */
+    PCCL_ASSERT(w->optimise.phase != OPTIMISE_PROBING || w->optimise.waiting + w->optimise.order.busy > 0); /* M9 */
     PCCL_ASSERT(w->admit.phase != ADMIT_READY || (w->form.siblings != NULL && w->form.siblings->persist == 0));
     if (w->check_in-- > 1) {
         return;

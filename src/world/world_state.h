@@ -107,7 +107,8 @@ struct member {
     struct msg_measured probe_answer;
     uint64_t heard_from, heard_bps; /* the last probe of its edge that somebody else measures: whose, 0 nobody's, and what came of it here */
     uint32_t probe_place;   /* in the order of probes, from 1; 0 none */
-    uint32_t together;      /* ranks to which it measures in the round of all edges at once, and has not answered */
+    uint32_t site;          /* where it is: the slot of a member there */
+    uint32_t asked, near;   /* ranks of edges that it is asked for at once and has not answered; that its answers say are near */
     double up_bps, down_bps, far_up_bps, far_down_bps; /* what that round has shown of its link so far; of edges to other sites */
 };
 
@@ -231,18 +232,20 @@ struct admission {
     struct sizes sizes; /* of the answers, fixed with the decision whatever happens before they leave (P11) */
 };
 
+/* PROBING: what is measured now, in this order. */
+enum measure_step { MEASURE_TRIPS, MEASURE_PAIRS, MEASURE_TOGETHER, MEASURE_BACK };
+
 struct optimise {
-    uint8_t phase;
+    uint8_t phase, step;
     bool lost;              /* one of the order, whose group may have ended with it: nobody freezes then */
     uint32_t next_round;    /* number of the next probe: none is used twice, so that late answers are told apart */
-    bool together, together_over; /* all edges are measured at once; have been */
-    bool both;              /* of pairs that are known in one direction, the other one is to be measured, too */
-    uint32_t waiting;       /* ... answers that are */
-    int64_t deadline, until, look_at; /* when a probe ends, or is given up; when no more begin in this vote; when one may begin beside other work */
+    uint32_t waiting;       /* answers of members that are asked for several edges at once, TRIPS and TOGETHER, */
+    int64_t answers_by;     /* ... until when */
+    int64_t deadline, until, look_at; /* when one of all these ends; when no probes begin any more in this vote; when one may begin beside other work */
     uint64_t persist;
     struct probe_order order;
     uint32_t *slots;        /* owned: members of the order */
-    uint16_t *probe_to;     /* owned */
+    struct probe_place *probe_places; /* owned */
     uint64_t *probe_words, *probe_present; /* owned */
 };
 

@@ -25,6 +25,11 @@ static uint32_t pair_count(const struct world *w, const struct view_record *v)
     return w->bandwidth.count == 0 || v->members > BOUNDS_RING ? 0 : v->members * v->members;
 }
 
+static uint8_t source_of(const struct bandwidth_entry *e)
+{
+    return e->observed ? TOPOLOGY_OBSERVED : e->assumed ? TOPOLOGY_ASSUMED : TOPOLOGY_PROBED;
+}
+
 /* The next measured edge at or behind pair *at, which then is the one behind it; false, and *at is `end`, if there is none before `end`. */
 static bool next_edge(const struct world *w, const struct view_record *v, const uint64_t *keys, uint32_t *at, uint32_t end, struct topology_edge *out)
 {
@@ -37,7 +42,7 @@ static bool next_edge(const struct world *w, const struct view_record *v, const 
             *out = (struct topology_edge){
                 .from = (uint16_t)from, .to = (uint16_t)to, .rate_bps = e->rate_bps, .rtt_us = e->rtt_us,
                 .loss_ppm = e->loss_ppm < 1000000 ? e->loss_ppm : 1000000, /* as a peer has said it */
-                .age_s = age_s < UINT32_MAX ? (uint32_t)age_s : UINT32_MAX, .observed = e->observed,
+                .age_s = age_s < UINT32_MAX ? (uint32_t)age_s : UINT32_MAX, .source = source_of(e),
             };
             return true;
         }

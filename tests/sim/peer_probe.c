@@ -11,6 +11,10 @@ uint64_t probe_bandwidth(const struct cluster *cl, uint16_t from, uint16_t to)
 
 void probe_start(struct cluster *cl, struct node *n, const struct action *a)
 {
+    if (a->value == 0) { /* only the round trip */
+        cluster_post(cl, 0, EVENT_MEASURED, n->index, a->slot, a->id, 1);
+        return;
+    }
     int64_t ns = (int64_t)a->value * CLOCK_MS * (1 + (int64_t)(a->slot % 3)); /* they do not end together */
     n->probes++;
     cluster_post(cl, ns + cluster_delay(cl), EVENT_MEASURED, n->index, a->slot, a->id, 0);
@@ -23,10 +27,10 @@ static uint32_t rtt_us(const struct cluster *cl, uint32_t a, uint32_t b)
     return drawn % 3 == 0 ? 300 : 40000;
 }
 
-static void tell(struct cluster *cl, struct node *n, uint32_t round, uint64_t to, uint64_t bps)
+static void tell(struct cluster *cl, struct node *n, uint32_t round, uint64_t to, uint64_t bps, bool trip)
 {
     struct msg_measured m = {.round = round, .to = to, .bits_per_second = bps};
-    m.rtt_us = bps > 0 ? rtt_us(cl, n->index, cluster_node_of(cl, to)) : 0;
+    m.rtt_us = bps > 0 || trip ? rtt_us(cl, n->index, cluster_node_of(cl, to)) : 0;
     if (n->alive) {
         node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m});
     }
@@ -35,7 +39,11 @@ static void tell(struct cluster *cl, struct node *n, uint32_t round, uint64_t to
 void probe_event(struct cluster *cl, struct node *n, const struct event *e)
 {
     if (e->a >= MEASURED_UNASKED) {
-        tell(cl, n, e->a, e->b, e->c);
+        tell(cl, n, e->a, e->b, e->c, false);
+        return;
+    }
+    if (e->c == 1) {
+        tell(cl, n, e->a, e->b, 0, mix64(e->a, e->b) % 8 != 0); /* else it is not known */
         return;
     }
     n->probes--;
@@ -49,8 +57,8 @@ void probe_event(struct cluster *cl, struct node *n, const struct event *e)
         cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, to, MEASURED_HEARD_AT_WORK, n->id, bps + bps / 4);
         cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, n->index, MEASURED_SENT_AT_WORK, e->b, kind == 12 ? UINT64_MAX : bps + bps / 4);
     }
-    tell(cl, n, e->a, e->b, kind == 2 ? UINT64_MAX : bps);
+    tell(cl, n, e->a, e->b, kind == 2 ? UINT64_MAX : bps, false);
     if (kind % 4 == 3) { /* operations miss their prediction */
-        tell(cl, n, MEASURED_DOUBT, e->b, bps);
+        tell(cl, n, MEASURED_DOUBT, e->b, bps, false);
     }
 }

@@ -73,7 +73,7 @@ static void send_claim(const struct peer *p, uint64_t run, uint32_t epoch)
 
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
 
-static void take_frame(struct peer *p, const struct frame_header h, const unsigned char *payload)
+static void take_frame(const struct cluster *c, struct peer *p, const struct frame_header h, const unsigned char *payload)
 {
     struct reader r;
     bool parts = h.length == 0 && frame_in_parts(h.type);
@@ -120,7 +120,9 @@ static void take_frame(struct peer *p, const struct frame_header h, const unsign
         peer_take_elected(p, &r);
         break;
     case FRAME_PROBE:
-        p->probes += p->probes < PEER_PROBES && get_probe(&r, &p->probe[p->probes]);
+        if (peer_take_probe(c, p, &r, payload_begin())) {
+            payload_send(p, FRAME_MEASURED);
+        }
         break;
     case FRAME_HEARTBEAT:
         (void)get_heartbeat(&r, &p->told);
@@ -132,14 +134,14 @@ static void take_frame(struct peer *p, const struct frame_header h, const unsign
 }
 
 /* A frame, or several: a list that travels in parts. */
-static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
+static void peer_take(const struct cluster *c, struct peer *p, const unsigned char *frame, uint32_t size)
 {
     struct frame_header h;
     for (uint32_t at = 0; at < size; at += FRAME_HEADER_BYTES + h.length) {
         if (!frame_get(frame + at, &h) || h.length > size - at - FRAME_HEADER_BYTES || (p->run != 0 && h.run != p->run)) {
             abort();
         }
-        take_frame(p, h, frame + at + FRAME_HEADER_BYTES);
+        take_frame(c, p, h, frame + at + FRAME_HEADER_BYTES);
     }
 }
 
@@ -169,7 +171,7 @@ static void carry_out(struct cluster *c)
             for (uint32_t k = 0; k < a->dests; k++) {
                 for (uint32_t p = 0; p < c->count; p++) {
                     if (c->peers[p].open && c->peers[p].conn == o->dest_ids[a->dest + k]) {
-                        peer_take(&c->peers[p], o->bytes + a->frame, a->frame_bytes);
+                        peer_take(c, &c->peers[p], o->bytes + a->frame, a->frame_bytes);
                     }
                 }
             }

@@ -27,6 +27,7 @@ struct peer {
     struct claim claim; /* size 0: none */
     uint32_t stall_ms; /* that it asks of its world; 0: none */
     uint32_t delay_ns; /* one way to others, as it says */
+    uint32_t site;     /* others at it are near; 0: nothing is known of the ways from and to it */
     struct peer_place place;
     struct msg_expect expect; /* a derived one: callers, formation, parent, member; else zero */
     uint64_t callers[8];
@@ -34,6 +35,7 @@ struct peer {
     struct msg_given_up given_up;
     bool mute;         /* answers nothing by itself */
     bool no_link;      /* does not answer ADMIT */
+    bool no_trip;      /* does not tell round trips */
     bool no_frozen;    /* does not answer FREEZE */
     uint64_t view, parent;
     uint64_t members[PEERS_MOST];
@@ -203,6 +205,7 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
 }
 
 /* peer_measures.c */
+uint32_t peer_trip_us(const struct cluster *c, uint64_t from, uint64_t to); /* by their sites; of an edge without, the cluster's; 0: unknown */
 void peer_says_measured(struct cluster *c, const struct peer *p, const struct msg_measured *ms);
 void peer_heard(struct cluster *c, const struct peer *p, const struct msg_probe *probe, uint64_t bps); /* by the other end of p's probe */
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps); /* as both ends say */
@@ -228,6 +231,8 @@ void peer_log_frame(struct peer *p, uint8_t type);
 void peer_take_part(struct peer *p, struct reader *r);
 void peer_take_elected(struct peer *p, struct reader *r);
 void peer_take_answer(struct peer *p, struct reader *r);
+/* The round trip of a connection is told at once, as an engine does: true, `answer` has it.  What is to be measured is the test's. */
+bool peer_take_probe(const struct cluster *c, struct peer *p, struct reader *r, struct writer *answer);
 void peer_take_answered(struct peer *p, uint8_t type, struct reader *r); /* who only asks: a page */
 
 bool peer_saw(const struct peer *p, const char *frames); /* the log holds this sequence */

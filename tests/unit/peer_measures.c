@@ -18,6 +18,21 @@ struct cluster *cluster_voted(uint32_t count)
     return c;
 }
 
+static uint32_t site_of(const struct cluster *c, uint64_t id)
+{
+    uint32_t i = 0;
+    while (i < c->count && c->peers[i].id != id) {
+        i++;
+    }
+    return i < c->count ? c->peers[i].site : 0;
+}
+
+uint32_t peer_trip_us(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    uint32_t one = site_of(c, from), other = site_of(c, to);
+    return one == 0 || other == 0 ? c->rtt_us : one == other ? 300 : 40000;
+}
+
 void peer_says_measured(struct cluster *c, const struct peer *p, const struct msg_measured *ms)
 {
     unsigned char bytes[64];
@@ -39,7 +54,7 @@ void peer_heard(struct cluster *c, const struct peer *p, const struct msg_probe 
 
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps)
 {
-    struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps, .rtt_us = c->rtt_us};
+    struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps, .rtt_us = peer_trip_us(c, p->id, probe->to)};
     if (probe->round < MEASURED_UNASKED) {
         peer_heard(c, p, probe, bps);
     }

@@ -168,3 +168,17 @@ bool peer_asked(struct peer *p, struct msg_probe *out)
     memmove(p->probe, p->probe + 1, --p->probes * sizeof *p->probe);
     return true;
 }
+
+bool peer_take_probe(const struct cluster *c, struct peer *p, struct reader *r, struct writer *answer)
+{
+    struct msg_probe m;
+    if (p->probes == PEER_PROBES || !get_probe(r, &m)) {
+        return false;
+    }
+    if (m.duration_ms > 0) {
+        p->probe[p->probes++] = m;
+        return false;
+    }
+    put_measured(answer, &(struct msg_measured){.round = m.round, .to = m.to, .rtt_us = peer_trip_us(c, p->id, m.to)});
+    return !p->no_trip;
+}

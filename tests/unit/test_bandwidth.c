@@ -170,3 +170,22 @@ TEST(operations_raise_a_rate_that_both_ends_have_seen_and_never_lower_it) /* the
     EXPECT(bandwidth_probed(&b, 1, 2, 500, 500, 7));
     EXPECT(e->rate_bps == 500 && !e->observed && !e->doubted);
 }
+
+TEST(assumed_edge_counts_until_it_is_measured) /* it was never measured, or made a group look unknown */
+{
+    struct bandwidth_entry slots[64];
+    const uint64_t ids[3] = {1, 2, 3};
+    struct bandwidth b;
+    bandwidth_init(&b, slots, 64);
+    EXPECT(bandwidth_set(&b, 1, 2, 100, 5) && bandwidth_set_way(&b, 1, 2, 40000, 7) && bandwidth_set(&b, 2, 3, 900, 6));
+    EXPECT(!bandwidth_complete(&b, ids, 3));
+    const struct bandwidth_entry like = *bandwidth_find(&b, 1, 2);
+    EXPECT(bandwidth_assume(&b, 1, 3, &like));
+    const struct bandwidth_entry *e = bandwidth_find(&b, 1, 3);
+    EXPECT(e->assumed && e->rate_bps == 100 && e->rtt_us == 40000 && e->loss_ppm == 7 && e->probed_ns == 5);
+    EXPECT(!bandwidth_sure(&b, 1, 3) && bandwidth_covers(&b, ids, 3) && bandwidth_complete(&b, ids, 3));
+    EXPECT(!bandwidth_doubt(&b, 1, 3));
+    EXPECT(bandwidth_doubt(&b, 1, 2) && !bandwidth_complete(&b, ids, 3)); /* that one was measured */
+    EXPECT(bandwidth_set(&b, 1, 3, 70, 9) && !bandwidth_find(&b, 1, 3)->assumed && bandwidth_sure(&b, 1, 3));
+    EXPECT(!bandwidth_assume(&b, 4, 4, &like));
+}

@@ -368,6 +368,23 @@ TEST(members_that_are_all_near_or_all_far_share_no_site_link)
     }
 }
 
+TEST(assumed_edge_bounds_a_path_and_makes_no_link_faster) /* a plan over capacity that nobody has seen */
+{
+    struct bandwidth_entry slots[64];
+    const uint64_t ids[3] = {10, 20, 30};
+    struct bandwidth b;
+    double up[3], down[3], path[9];
+    bandwidth_init(&b, slots, sizeof slots / sizeof *slots);
+    EXPECT(bandwidth_set(&b, 10, 30, 60, 0) && bandwidth_set(&b, 10, 20, 40, 0) && bandwidth_set(&b, 20, 10, 40, 0));
+    const struct bandwidth_entry like = *bandwidth_find(&b, 10, 30);
+    EXPECT(bandwidth_assume(&b, 20, 30, &like) && bandwidth_assume(&b, 30, 20, &like));
+    EXPECT(rates_fill(&b, ids, 3, up, down, path));
+    EXPECT(path[1 * 3 + 2] == 60 && path[2 * 3 + 1] == 60);
+    EXPECT(up[1] == 40 && down[1] == 40); /* 20 was seen to send and to receive no more */
+    EXPECT(up[0] == 60 && down[2] == 60);
+    EXPECT_EQ(up[2], 40); /* nothing of it was measured: the least of the others */
+}
+
 TEST(path_that_was_not_measured_is_as_fast_as_the_way_back)
 {
     struct bandwidth_entry slots[64];

@@ -99,6 +99,12 @@ TEST(what_is_not_measured_is_not_guessed) /* a plan over edges that nobody has s
     EXPECT(strstr(text, "10 of 12 edges measured by probes, of which operations have raised 2\n") != NULL);
     free(text);
     topo_solution_free(s);
+    m->cells[1].source = m->cells[4].source = TOPO_ASSUMED;
+    s = topo_solve(m, 1e6);
+    text = written(topo_text_write, m, s);
+    EXPECT(strstr(text, "10 of 12 edges measured by probes, 2 of them assumed to be like others between the same sites\n") != NULL);
+    free(text);
+    topo_solution_free(s);
     topo_matrix_free(m);
     m = topo_matrix_new(1); /* somebody alone */
     m->site_count = 1;

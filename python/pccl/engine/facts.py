@@ -99,13 +99,14 @@ class TcpConnection(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """The way from one member of a group to another, as a probe or operations have measured it."""
+    """The way from one member of a group to another, as a probe or operations have measured it, or as it is assumed to be."""
 
     rate: int            #: bits per second; 0: no connection is possible in this direction
     rtt: float           #: seconds, the least round trip; 0: not known
     loss: float          #: the part of the bytes that was sent again
     age: int             #: seconds since it was measured, or operations raised its rate
     observed: bool = False  #: operations have moved more than the last probe: the edge carries at least `rate`
+    assumed: bool = False   #: not measured yet: taken to be like a measured edge between the same two sites
 
 
 class Topology(NamedTuple):
@@ -113,7 +114,7 @@ class Topology(NamedTuple):
 
     ids: list[int]       #: of the members, by rank
     ring: list[int]      #: the rank at each place of the ring
-    edges: dict[tuple[int, int], Edge]  #: by the ranks of both ends; those that were measured
+    edges: dict[tuple[int, int], Edge]  #: by the ranks of both ends; those that were measured, or assumed
     ring_rate: int       #: bits per second of the slowest edge of the ring; 0: one of its edges is not measured, or cannot connect
     ring_edge: Optional[tuple[int, int]]  #: the ranks of that edge; None: not known
 
@@ -125,8 +126,9 @@ class Topology(NamedTuple):
             for receiver in range(told.count):
                 edge = edges[sender * told.capacity + receiver]
                 if edge.source != lib.pcclEdgeUnknown:
-                    observed = edge.source == lib.pcclEdgeObserved
-                    known[sender, receiver] = Edge(edge.rate, edge.rtt_us / 1e6, edge.loss_ppm / 1e6, edge.age_s, observed)
+                    known[sender, receiver] = Edge(
+                        edge.rate, edge.rtt_us / 1e6, edge.loss_ppm / 1e6, edge.age_s,
+                        edge.source == lib.pcclEdgeObserved, edge.source == lib.pcclEdgeAssumed)
         slowest = (told.ring_from, told.ring_to) if told.ring_from != lib.PCCL_NO_RANK else None
         return cls(list(ids[0:told.count]), list(ring[0:told.count]), known, told.ring_rate, slowest)
 

@@ -1,0 +1,90 @@
+/* edge_guess.c - edges between two sites, of which one was measured.
+ *
+ * Its one idea: where many hosts are at two sites there is one way between these.  To measure it once for each pair of hosts takes minutes, and
+ * without all pairs there are no trees.  What a host's own link carries is seen when all edges are measured at once.
+ * Invariant: an edge that was measured is never replaced.
+ * SPDX-License-Identifier: MIT */
+#include "world/measuring.h"
+
+static const struct bandwidth_entry *better(const struct bandwidth_entry *a, const struct bandwidth_entry *b)
+{
+    bool counts = b != NULL && !b->assumed && b->rate_bps > 0;
+    return counts && (a == NULL || b->rate_bps > a->rate_bps) ? b : a;
+}
+
+static bool is_at(const struct member *mb, const struct member *site)
+{
+    return mb != NULL && mb->site == site->site;
+}
+
+const struct bandwidth_entry *edge_guess_between(const struct world *w, const struct view_record *v, const struct member *one,
+                                                 const struct member *other)
+{
+    const struct bandwidth_entry *best = NULL;
+    for (uint32_t i = 0; i < v->members; i++) {
+        const struct member *a = member_find(w, v->ids[i]);
+        for (uint32_t k = 0; k < v->members && is_at(a, one); k++) {
+            const struct member *b = member_find(w, v->ids[k]);
+            if (is_at(b, other)) {
+                best = better(best, bandwidth_find(&w->bandwidth, a->rates_key, b->rates_key));
+                best = better(best, bandwidth_find(&w->bandwidth, b->rates_key, a->rates_key));
+            }
+        }
+    }
+    return best;
+}
+
+static void assume(struct world *w, struct member *from, struct member *to, const struct bandwidth_entry *like)
+{
+    const struct bandwidth_entry *known = bandwidth_either(&w->bandwidth, from->rates_key, to->rates_key);
+    if ((known == NULL || known->assumed) && bandwidth_assume(&w->bandwidth, from->rates_key, to->rates_key, like)) {
+        from->rated = to->rated = true; /* else the table is full: it stays unknown */
+    }
+}
+
+/* The edges between two sites. */
+static void guess_between(struct world *w, const struct view_record *v, const struct member *one, const struct member *other)
+{
+    const struct bandwidth_entry *best = edge_guess_between(w, v, one, other);
+    if (best == NULL) {
+        return;
+    }
+    const struct bandwidth_entry like = *best; /* the table moves its entries */
+    for (uint32_t i = 0; i < v->members; i++) {
+        struct member *from = member_find(w, v->ids[i]);
+        for (uint32_t k = 0; k < v->members && is_at(from, one); k++) {
+            struct member *to = member_find(w, v->ids[k]);
+            if (is_at(to, other)) {
+                assume(w, from, to, &like);
+            }
+        }
+    }
+}
+
+static bool is_first(const struct world *w, const struct member *mb)
+{
+    return mb != NULL && mb == &w->members[mb->site];
+}
+
+static void guess_group(struct world *w, const struct view_record *v)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        const struct member *one = member_find(w, v->ids[i]);
+        for (uint32_t k = 0; k < i && is_first(w, one); k++) {
+            const struct member *other = member_find(w, v->ids[k]);
+            if (is_first(w, other)) {
+                guess_between(w, v, one, other);
+            }
+        }
+    }
+}
+
+void edge_guess(struct world *w)
+{
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        if (g->phase == GROUP_NORMAL && view_current(g)->members <= MEASURE_MEMBERS) {
+            guess_group(w, view_current(g));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+/* test_master_sites.c - a vote among members at a few sites: how they are measured, and what is taken to be known.
+ * SPDX-License-Identifier: MIT */
+#include "master_peers.h"
+#include "tests/testing.h"
+
+enum { COUNT = 6, NEAR = 2 * 3, FAR = 9 }; /* pairs within the two sites, between them */
+
+static uint32_t place_of(const struct cluster *c, uint64_t id)
+{
+    uint32_t i = 0;
+    while (i < c->count - 1 && c->peers[i].id != id) {
+        i++;
+    }
+    return i;
+}
+
+/* Three members at each of two sites, mixed, that have asked for a better ring. */
+static struct cluster *two_sites(void)
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, COUNT, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        c->peers[i].site = 1 + i % 2;
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    return c;
+}
+
+struct tally {
+    uint32_t near, far;
+};
+
+static bool is_near(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    return c->peers[place_of(c, from)].site == c->peers[place_of(c, to)].site;
+}
+
+/* Edges that are asked for now. */
+static struct tally under_way(const struct cluster *c)
+{
+    struct tally t = {0, 0};
+    for (uint32_t i = 0; i < c->count; i++) {
+        for (uint32_t k = 0; k < c->peers[i].probes; k++) {
+            bool near = is_near(c, c->peers[i].id, c->peers[i].probe[k].to);
+            t.near += near;
+            t.far += !near;
+        }
+    }
+    return t;
+}
+
+static uint64_t rate_of_site(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    return is_near(c, from, to) ? 200000000 : 60000000;
+}
+
+static bool answer_one(struct cluster *c, struct tally *measured)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct msg_probe probe;
+        if (peer_asked(&c->peers[i], &probe)) {
+            bool near = is_near(c, c->peers[i].id, probe.to);
+            measured->near += near;
+            measured->far += !near;
+            peer_measured(c, &c->peers[i], &probe, rate_of_site(c, c->peers[i].id, probe.to));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Answers probes of one edge for each member, until none is asked for, or all edges are at once.  Sites do not share their links. */
+static struct tally measure_singly(struct cluster *c)
+{
+    struct tally measured = {0, 0};
+    for (;;) {
+        struct tally now = under_way(c);
+        if (now.near + now.far > COUNT) {
+            return measured;
+        }
+        EXPECT(now.far <= 1); /* there are two sites, and no two probe each other */
+        if (!answer_one(c, &measured)) {
+            return measured;
+        }
+    }
+}
+
+static void measure_together(struct cluster *c)
+{
+    struct tally all = under_way(c), measured = {0, 0};
+    EXPECT(all.near == 2 * NEAR && all.far == 2 * FAR);
+    for (uint32_t i = 0; i < 2 * (NEAR + FAR); i++) {
+        EXPECT(answer_one(c, &measured));
+    }
+}
+
+/* As the master tells everybody: how many edges it knows from a probe, and takes to be like another one. */
+static struct tally told(struct cluster *c, uint32_t *assumed)
+{
+    const struct peer *p = cluster_ask_links(c, &(struct msg_topology){0});
+    struct tally t = {0, 0};
+    *assumed = 0;
+    for (uint32_t i = 0; i < p->links.edges; i++) {
+        const struct topology_edge *e = &p->measured[i];
+        bool near = is_near(c, p->linked[e->from].id, p->linked[e->to].id);
+        EXPECT_EQ(e->rate_bps, near ? 200000000 : 60000000);
+        EXPECT_EQ(e->rtt_us, near ? 300 : 40000);
+        EXPECT(e->source == TOPOLOGY_PROBED || (e->source == TOPOLOGY_ASSUMED && !near));
+        *assumed += e->source == TOPOLOGY_ASSUMED;
+        t.near += near;
+        t.far += !near && e->source == TOPOLOGY_PROBED;
+    }
+    return t;
+}
+
+TEST(one_way_between_two_sites_is_measured_and_stands_for_all) /* hosts of a site probed at once, and read a third of its link each */
+{
+    static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
+    struct cluster *c = two_sites();
+    uint32_t assumed;
+    struct tally first = measure_singly(c);
+    EXPECT(first.near == NEAR && first.far == 1);
+    measure_together(c);
+    struct tally back = measure_singly(c);
+    EXPECT(back.near == NEAR && back.far == 1);
+    cluster_solved(c, c->solve, same, COUNT);
+    cluster_pass(c, 5000);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        EXPECT(!c->peers[i].voting && c->peers[i].answer.result == ANSWER_OK && c->peers[i].trees.count > 0);
+    }
+    struct tally known = told(c, &assumed);
+    EXPECT(known.near == 2 * NEAR && known.far == 2 && assumed == FAR - 1);
+    c->beat_ms = 100;
+    struct tally beside = {0, 0};
+    for (uint32_t tenths = 0; tenths < 10000; tenths++) { /* the rest, while they work */
+        cluster_pass(c, 100);
+        EXPECT(under_way(c).far <= 1);
+        (void)answer_one(c, &beside);
+    }
+    EXPECT(beside.near == 0 && beside.far == 2 * FAR - 2);
+    known = told(c, &assumed);
+    EXPECT(known.far == 2 * FAR && assumed == 0);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
+TEST(vote_goes_on_without_round_trips_that_nobody_tells) /* it waited for a member that is busy or lies */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, COUNT, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        c->peers[i].site = 1 + i % 2;
+        c->peers[i].no_trip = i == 0;
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    EXPECT_EQ(under_way(c).near + under_way(c).far, 0);
+    cluster_pass(c, 6000);
+    struct tally first = {0, 0};
+    for (struct tally now = under_way(c); now.near + now.far > 0 && now.near + now.far <= COUNT; now = under_way(c)) {
+        EXPECT(answer_one(c, &first));
+    }
+    EXPECT(first.near >= NEAR - 2 && first.near <= NEAR); /* the silent one is at a site of its own, as far as it was asked */
+    EXPECT(first.near + first.far < NEAR + FAR);
+    EXPECT(c->peers[0].open && !master_poisoned(c->master));
+    cluster_free(c);
+}
+
+TEST(members_that_are_far_from_all_others_are_measured_in_pairs)
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, COUNT, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        c->peers[i].site = 1 + i;
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    EXPECT_EQ(cluster_measure(c, peer_rate_alike, true), 2 * COUNT * (COUNT - 1)); /* each edge, and all at once */
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}

@@ -7,10 +7,12 @@
 
 #include "topology/rates.h"
 #include "topology/shrink.h"
+#include "topology/site_gateways.h"
 
 _Static_assert((int)TREES_MEMBERS <= (int)RATES_SITE_MEMBERS, "sites of all of them are looked for");
 
 #define PROBE_ERROR 0.05 /* of a rate */
+#define GATEWAYS_COST 1.15 /* times as long as without them, at most: more paths share links less well than the model says */
 
 size_t trees_room(uint32_t members)
 {
@@ -37,6 +39,28 @@ static bool all_measured(const struct trees_job *j, bool *delays)
     return true;
 }
 
+/* With one gateway at each site, unless that is much slower. */
+static bool pack(const struct network *net, void *storage, struct tree_set *out, struct tree_forecast *forecast)
+{
+    double path_bps[TREES_MEMBERS * TREES_MEMBERS];
+    struct network few = *net;
+    few.path_bps = path_bps;
+    if (!site_gateways_paths(net, path_bps) || !tree_packing_solve(&few, TREE_ANY, storage, out, forecast)) {
+        return tree_packing_solve(net, TREE_ANY, storage, out, forecast);
+    }
+    double time = forecast->s_per_bit, bound = network_link_bound_s_per_bit(net);
+    if (time > GATEWAYS_COST * bound) {
+        bool all = tree_packing_solve(net, TREE_ANY, storage, out, forecast);
+        if (all && time > GATEWAYS_COST * forecast->s_per_bit) {
+            return true;
+        }
+        bound = all ? forecast->bound_s_per_bit : bound;
+        (void)tree_packing_solve(&few, TREE_ANY, storage, out, forecast); /* as before */
+    }
+    forecast->bound_s_per_bit = bound; /* of all paths */
+    return true;
+}
+
 bool trees_make(const struct trees_job *j, struct tree_set *out, struct tree_forecast *forecast)
 {
     size_t n = j->members;
@@ -51,5 +75,5 @@ bool trees_make(const struct trees_job *j, struct tree_set *out, struct tree_for
     struct network net = {.n = n, .up_bps = j->up_bps, .down_bps = j->down_bps, .path_bps = j->path_bps, .leaf = j->leaf,
                           .delay_s = delays ? j->delay_s : NULL};
     rates_add_sites(j->bandwidth, j->ids, &sites, &net);
-    return tree_packing_solve(&net, TREE_ANY, j->storage, out, forecast);
+    return pack(&net, j->storage, out, forecast);
 }

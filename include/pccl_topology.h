@@ -21,7 +21,7 @@ typedef enum pcclEdgeSource_t {
 
 /* The way from one member to another, as far as it is known. */
 typedef struct pcclEdge_t {
-    uint64_t rate;     /* bits per second; 0 of a measured edge: no connection is possible in this direction */
+    uint64_t rate;     /* bits per second; 0 of a known edge: no connection is possible in this direction */
     uint32_t rtt_us;   /* the least round-trip time; 0: not known */
     uint32_t loss_ppm; /* bytes that were sent again, in millionths */
     uint32_t age_s;    /* seconds since it was measured, or operations raised its rate */
@@ -36,8 +36,8 @@ typedef struct pcclTopology_t {
     pcclEdge_t *PCCL_NULLABLE edges; /* capacity * capacity entries, or null: edges[from * capacity + to], by rank */
     /* Stored by the call. */
     size_t count;       /* members of the group, which may be more than `capacity` */
-    size_t measured;    /* edges that are measured, of count * (count - 1) */
-    uint64_t ring_rate; /* bits per second of the slowest edge of the ring; 0: an edge of it is not measured, or cannot connect */
+    size_t measured;    /* edges that are measured or assumed, of count * (count - 1) */
+    uint64_t ring_rate; /* bits per second of the slowest edge of the ring; 0: an edge of it is not known, or cannot connect */
     int32_t ring_from, ring_to; /* the ranks of that edge; PCCL_NO_RANK: not known */
 } pcclTopology_t;
 

@@ -258,7 +258,7 @@ static uint8_t take_source(struct parse *p)
             return source;
         }
     }
-    fail(p, "source is \"%s\": expected \"probe\", \"operations\" or \"description\"", word);
+    fail(p, "source is \"%s\": expected \"probe\", \"operations\", \"site\" or \"description\"", word);
     return TOPO_UNKNOWN;
 }
 

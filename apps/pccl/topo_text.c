@@ -254,13 +254,13 @@ static void put_title(FILE *to, const struct topo_matrix *m, const struct topo_s
         observed += m->cells[i].source == TOPO_OBSERVED;
         assumed += m->cells[i].source == TOPO_ASSUMED;
     }
-    fprintf(to, "%s: %u peer%s, %u of %u edges %s", m->title, m->count, m->count == 1 ? "" : "s", s->known, s->pairs,
+    fprintf(to, "%s: %u peer%s, %u of %u edges %s", m->title, m->count, m->count == 1 ? "" : "s", s->known - assumed, s->pairs,
             probed || s->known == 0 ? "measured by probes" : "described");
     if (observed > 0) {
         fprintf(to, ", of which operations have raised %u", observed);
     }
     if (assumed > 0) {
-        fprintf(to, ", %u of them assumed to be like others between the same sites", assumed);
+        fprintf(to, ", %u assumed to be like others between the same sites", assumed);
     }
     fputc('\n', to);
 }

@@ -59,10 +59,7 @@ static void topology_store(const struct group_links *l, pcclTopology_t *t)
     uint32_t slowest = group_links_slowest(l);
     bool known = slowest != UINT32_MAX;
     t->count = l->members;
-    t->measured = 0;
-    for (uint32_t i = 0; i < l->edge_count; i++) {
-        t->measured += l->edges[i].source != TOPOLOGY_ASSUMED;
-    }
+    t->measured = l->edge_count;
     t->ring_rate = known ? l->edges[slowest].rate_bps : 0;
     t->ring_from = known ? (int32_t)l->edges[slowest].from : PCCL_NO_RANK;
     t->ring_to = known ? (int32_t)l->edges[slowest].to : PCCL_NO_RANK;

@@ -14,7 +14,8 @@
 #include "net/tcp_info.h"
 #include "topology/probe_meter.h"
 
-enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8, PROBE_LOOK_NS = 5000000, PROBE_MEASURE_MS = 10000 };
+enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8, PROBE_LOOK_NS = 5000000, PROBE_MEASURE_MS = 10000,
+       PROBE_HOST_US = 1 /* a round trip within a host that was not measured */ };
 
 struct probe {
     struct list all;  /* in comm.probes */
@@ -61,15 +62,13 @@ static uint32_t least_known(uint32_t one, uint32_t other)
     return one == 0 || (other != 0 && other < one) ? other : one;
 }
 
-/* The least round trip to a peer, from the connection on which little is sent; 0: unknown. */
+/* The least round trip to a peer, from the TCP connection on which little is sent; 0: unknown. */
 static uint32_t trip_us(struct link *l)
 {
     struct tcp_numbers tcp;
     struct conn *conn = l != NULL ? l->control.conn : NULL;
-    if (conn == NULL || conn_shares(conn)) {
-        return conn != NULL; /* within a host: less than anything that is measured */
-    }
-    return tcp_info_read(conn->source.fd, &tcp) ? tcp.least_rtt_us : 0;
+    bool known = conn != NULL && !conn_shares(conn) && tcp_info_read(conn->source.fd, &tcp);
+    return known ? tcp.least_rtt_us : 0;
 }
 
 /* bps 0: it could not be measured. */
@@ -98,7 +97,9 @@ static void probe_end(struct probe *p, uint64_t bps, const struct tcp_numbers *t
 static void probe_end_trip(struct probe *p, struct comm_after *after)
 {
     struct comm *c = p->comm;
-    struct msg_measured m = {.round = p->round, .to = p->peer, .rtt_us = trip_us(link_find(c, p->peer))};
+    struct link *link = link_find(c, p->peer);
+    bool shares = link != NULL && link->control.conn != NULL && conn_shares(link->control.conn);
+    struct msg_measured m = {.round = p->round, .to = p->peer, .rtt_us = shares ? PROBE_HOST_US : trip_us(link)};
     probe_gone(p);
     comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m}, after);
 }

@@ -15,7 +15,7 @@ struct group_links {
     uint32_t members;             /* 0: nothing is known yet */
     struct topology_member *list; /* owned, as all here; of which `listed` are known so far.  When all is known: by rank */
     uint32_t listed;
-    struct topology_edge *edges; /* the measured ones, row by row */
+    struct topology_edge *edges; /* the known ones, row by row */
     uint32_t edge_count, edge_room;
 };
 

@@ -222,12 +222,13 @@ static void probe(struct session *s, struct reader *r, struct outbox *out)
         join_master_down(s, "the master sent a malformed PROBE", out);
         return;
     }
-    s->probes = m.round == s->probing_round ? s->probes : 0;
-    s->probing_round = m.round;
-    if (s->probes == SESSION_PROBES) {
+    if (s->probes == SESSION_PROBES && s->probing[0].round == m.round) {
         return; /* it is not waited for for ever */
     }
-    s->probing[s->probes++] = m.to;
+    if (s->probes == SESSION_PROBES) { /* nor is that one any more */
+        memmove(&s->probing[0], &s->probing[1], --s->probes * sizeof s->probing[0]);
+    }
+    s->probing[s->probes++] = m;
     struct action *a = outbox_add(out, ACT_PROBE);
     a->slot = m.round;
     a->id = m.to;

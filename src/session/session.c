@@ -140,14 +140,14 @@ static void on_cancel(struct session *s, struct session_event *e, struct outbox 
 /* Of what the master has asked for in this membership: to a newcomer nothing was asked yet. */
 static bool was_asked(struct session *s, const struct msg_measured *m)
 {
-    uint32_t at = 0, asked = m->round == s->probing_round ? s->probes : 0;
-    while (at < asked && s->probing[at] != m->to) {
+    uint32_t at = 0;
+    while (at < s->probes && (s->probing[at].to != m->to || s->probing[at].round != m->round)) {
         at++;
     }
-    if (at == asked) {
+    if (at == s->probes) {
         return false;
     }
-    s->probing[at] = s->probing[--s->probes];
+    memmove(&s->probing[at], &s->probing[at + 1], (--s->probes - at) * sizeof s->probing[0]);
     return true;
 }
 

@@ -271,8 +271,8 @@ struct session {
     int64_t welcomed_at, master_heard, master_lost, next_heartbeat, next_dial, connect_by;
     int64_t backoff;
     uint64_t echo;
-    uint64_t probing[SESSION_PROBES]; /* to whom the master has asked to measure in this round, and not been told */
-    uint32_t probes, probing_round;
+    struct msg_probe probing[SESSION_PROBES]; /* what the master has asked for, and not been told; the oldest first */
+    uint32_t probes;
     bool connecting, connect_ended;
     uint64_t connect_called_in, connect_ended_in; /* steps */
     struct session_outcome connect_outcome;

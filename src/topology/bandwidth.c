@@ -90,6 +90,7 @@ bool bandwidth_assume(struct bandwidth *b, uint64_t from, uint64_t to, const str
     struct bandwidth_entry e = *like; /* which may be moved by what follows */
     e.from = from;
     e.to = to;
+    e.rtt_us = e.rtt_us == 0 || e.rtt_us > BANDWIDTH_APART_US ? e.rtt_us : BANDWIDTH_APART_US;
     e.observed = false;
     e.doubted = e.assumed = true;
     return bandwidth_keep(b, &e);
@@ -143,9 +144,10 @@ bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sen
 bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to)
 {
     struct bandwidth_entry *e = entry_of(b, from, to);
-    bool doubts = e != NULL && !e->doubted;
+    bool doubts = e != NULL && (!e->doubted || e->assumed);
     if (doubts) {
         e->doubted = true;
+        e->assumed = false; /* it is to be measured with the next vote */
     }
     return doubts;
 }

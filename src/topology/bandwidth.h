@@ -49,13 +49,14 @@ bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sen
 /* Stores or replaces all that is known of the edge that `entry` names; false as above. */
 bool bandwidth_keep(struct bandwidth *b, const struct bandwidth_entry *entry);
 
-/* Stores or replaces an edge that is taken to be like another one, until it is measured; false as above. */
+/* Stores or replaces an edge that is taken to be like another one between the same two sites, until it is measured; false as above. */
+enum { BANDWIDTH_APART_US = 2000 }; /* its round trip is at least that: its ends are at different sites */
 bool bandwidth_assume(struct bandwidth *b, uint64_t from, uint64_t to, const struct bandwidth_entry *like);
 
 /* What else is known of an edge that has been set; false, and nothing changed, for another one. */
 bool bandwidth_set_way(struct bandwidth *b, uint64_t from, uint64_t to, uint32_t rtt_us, uint32_t loss_ppm);
 
-/* Marks a measurement as doubted until the next one replaces it; false if there is none, or it is already. */
+/* Marks a measurement, or what was assumed, as doubted until the next measurement replaces it; false if there is none, or it is already. */
 bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to);
 
 /* Whether it was measured and is not doubted. */

@@ -24,11 +24,11 @@ static void paths_fill(const struct bandwidth *b, const uint64_t *ids, size_t n,
     }
 }
 
-/* Of an edge that was measured; 0 of another one. */
+/* Of an edge that was measured, by probes or by operations; 0 of another one. */
 static double rate_measured(const struct bandwidth *b, uint64_t from, uint64_t to)
 {
     const struct bandwidth_entry *e = bandwidth_find(b, from, to);
-    return e != NULL && !e->assumed ? (double)e->rate_bps : 0;
+    return e != NULL && (!e->assumed || e->observed) ? (double)e->rate_bps : 0;
 }
 
 /* The best rate that was measured from it, or to it; 0 if there is none. */

@@ -1,6 +1,6 @@
 /* control_topology.c - messages by which anybody asks a master how the members of a group are linked.
  *
- * Its one idea: the answer comes in pages, members before edges, and only measured edges are in it.  So the largest group costs the master one
+ * Its one idea: the answer comes in pages, members before edges, and only known edges are in it.  So the largest group costs the master one
  * page at a time.
  * SPDX-License-Identifier: MIT */
 #include "wire/control.h"

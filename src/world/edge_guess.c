@@ -34,10 +34,21 @@ const struct bandwidth_entry *edge_guess_between(const struct world *w, const st
     return best;
 }
 
+/* Operations may have shown that it carries more. */
+static bool is_worse(const struct bandwidth_entry *known, const struct bandwidth_entry *like)
+{
+    return known->assumed && !(known->observed && known->rate_bps > like->rate_bps);
+}
+
 static void assume(struct world *w, struct member *from, struct member *to, const struct bandwidth_entry *like)
 {
-    const struct bandwidth_entry *known = bandwidth_either(&w->bandwidth, from->rates_key, to->rates_key);
-    if ((known == NULL || known->assumed) && bandwidth_assume(&w->bandwidth, from->rates_key, to->rates_key, like)) {
+    const struct bandwidth_entry *there = bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key);
+    const struct bandwidth_entry *back = bandwidth_find(&w->bandwidth, to->rates_key, from->rates_key);
+    if (back != NULL && is_worse(back, like)) {
+        (void)bandwidth_assume(&w->bandwidth, to->rates_key, from->rates_key, like); /* it is there: the table has room */
+    }
+    bool wanted = there != NULL ? is_worse(there, like) : back == NULL;
+    if (wanted && bandwidth_assume(&w->bandwidth, from->rates_key, to->rates_key, like)) {
         from->rated = to->rated = true; /* else the table is full: it stays unknown */
     }
 }
@@ -54,7 +65,7 @@ static void guess_between(struct world *w, const struct view_record *v, const st
         struct member *from = member_find(w, v->ids[i]);
         for (uint32_t k = 0; k < v->members && is_at(from, one); k++) {
             struct member *to = member_find(w, v->ids[k]);
-            if (is_at(to, other)) {
+            if (is_at(to, other) && !edges_missing(v, from->id, to->id)) {
                 assume(w, from, to, &like);
             }
         }

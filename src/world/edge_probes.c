@@ -42,10 +42,18 @@ static bool is_sure(const struct world *w, uint32_t from, uint32_t to)
 /* When an edge is measured that is not sure. */
 enum turn { TURN_FIRST, TURN_BACK, TURN_BESIDE };
 
+static bool is_measured(const struct world *w, const struct member *from, const struct member *to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key);
+    return e != NULL && !e->assumed && e->rate_bps > 0;
+}
+
+/* Whether an edge between the sites of both is: as a rule that between the members that these are named after. */
 static bool is_known(const struct world *w, uint32_t from, uint32_t to)
 {
-    const struct member *one = member_at(w, from), *other = member_at(w, to);
-    return edge_guess_between(w, view_current(member_group(w, one)), one, other) != NULL;
+    const struct member *one = &w->members[member_at(w, from)->site], *other = &w->members[member_at(w, to)->site];
+    return is_measured(w, one, other) || is_measured(w, other, one) ||
+           edge_guess_between(w, view_current(member_group(w, one)), one, other) != NULL;
 }
 
 /* Of two numbers each pair is measured in one direction first, so that each begins with about half of its pairs. */

@@ -2,7 +2,7 @@
  *
  * Its one idea: members of one site may share its link, so that probes of them disturb each other, and their paths to another site are alike.
  * Round trips tell the sites, and members know them from the connections that they have.
- * Invariant: site[i] is the slot of a member of the same view, and of the same site.
+ * Invariant: when it ends, `site` of each member is the slot of a member of the same view and site, the same for all of that site.
  * SPDX-License-Identifier: MIT */
 #include "topology/rates.h"
 #include "topology/site_find.h"

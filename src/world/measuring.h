@@ -24,7 +24,7 @@ bool edge_words_take(struct world *w, struct member *mb, const struct msg_measur
 
 /* edge_probes.c: each peer measures at most one edge at a time, and each site one to others. */
 void edge_probes_plan(struct world *w);  /* pairs that nobody knows are to be measured, in one direction, of those between two sites one */
-void edge_probes_plan_back(struct world *w); /* the other directions, and edges that are doubted, are */
+void edge_probes_plan_back(struct world *w); /* the other directions are */
 bool edge_probes_start(struct world *w); /* those that may begin now; true: some are under way */
 void edge_probes_measured(struct world *w, struct member *mb, const struct msg_measured *ms); /* an answer, perhaps too late */
 void edge_probes_heard(struct world *w, struct member *mb, const struct msg_measured *ms); /* the word of the end that a probe goes to */

@@ -80,7 +80,11 @@ static bool measure(struct world *w)
     } else if (o->step == MEASURE_TOGETHER) {
         end_together(w);
     }
-    return edge_probes_start(w);
+    bool more = edge_probes_start(w);
+    if (!more) {
+        edge_guess(w); /* between sites whose first pair could not be measured */
+    }
+    return more;
 }
 
 static void begin(struct world *w)
@@ -93,6 +97,7 @@ static void begin(struct world *w)
         return;
     }
     o->until = w->common->now + w->common->config.measure_ns;
+    edge_probes_expire(w); /* of members that have gone */
     o->step = MEASURE_TRIPS;
     if (edge_trips_start(w) || measure(w)) {
         world_move(w, PHASE_OPTIMISE, &o->phase, OPTIMISE_PROBING, 0, 0, "edges are not known");

@@ -1,4 +1,4 @@
-/* world_topology.c - how the members of a group are linked, for people and their programs: members, ring, measured edges.
+/* world_topology.c - how the members of a group are linked, for people and their programs: members, ring, known edges.
  *
  * Its one idea: a page begins at a place: below the number of members that is a member's, by id, from there on a pair's, row by row.  A page looks
  * at a bounded number of both, so that nobody's message waits long behind one.

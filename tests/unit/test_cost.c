@@ -383,6 +383,8 @@ TEST(assumed_edge_bounds_a_path_and_makes_no_link_faster) /* a plan over capacit
     EXPECT(up[1] == 40 && down[1] == 40); /* 20 was seen to send and to receive no more */
     EXPECT(up[0] == 60 && down[2] == 60);
     EXPECT_EQ(up[2], 40); /* nothing of it was measured: the least of the others */
+    EXPECT(bandwidth_observe(&b, 20, 30, true, 80, 1) && bandwidth_observe(&b, 20, 30, false, 80, 1));
+    EXPECT(rates_fill(&b, ids, 3, up, down, path) && up[1] == 80 && down[2] == 80); /* operations have moved that much */
 }
 
 TEST(path_that_was_not_measured_is_as_fast_as_the_way_back)

@@ -189,6 +189,27 @@ TEST(members_that_go_take_their_edges_with_them) /* others waited for them for e
     cluster_free(c);
 }
 
+TEST(vote_may_begin_right_after_a_member_that_measures_has_gone) /* its place in the order stayed busy: the master ended */
+{
+    struct cluster *c = cluster_voted(LEFT);
+    (void)vote_with_edges_left(c);
+    struct peer *sender = somebody_measures(c);
+    peer_crash(c, sender);
+    (void)peer_join(c, 0);
+    all_vote(c, LEFT, VOTE_UPDATE);
+    for (uint32_t i = 0; i < c->count; i++) {
+        c->peers[i].no_trip = true; /* the vote waits for round trips */
+        if (c->peers[i].open) {
+            peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+        }
+    }
+    EXPECT(!master_poisoned(c->master));
+    cluster_pass(c, 6000);
+    EXPECT(cluster_measure(c, peer_rate_alike, true) > LEFT);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
 /* Mb/s. */
 static uint64_t rate_of_edge(struct cluster *c, const struct peer *from, const struct peer *to)
 {

@@ -137,6 +137,32 @@ TEST(measurement_is_told_once_and_only_of_the_edge_asked_for) /* another edge's 
     bench_free(b);
 }
 
+TEST(question_for_a_round_trip_leaves_a_measurement_under_way) /* its answer was thrown away, and waited for */
+{
+    struct bench *b = bench_new();
+    unsigned char raw[64];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
+    from_master(b, FRAME_PROBE, 0, &w);
+    for (uint32_t i = 0; i < 100; i++) { /* more than it remembers are not answered: the newest ones count */
+        writer_init(&w, raw, sizeof raw);
+        put_probe(&w, &(struct msg_probe){.round = 5 + i, .to = peer_id(1 + i % 2)});
+        from_master(b, FRAME_PROBE, 0, &w);
+        if (i == 1) {
+            const struct msg_measured first = {.round = 4, .to = peer_id(1), .bits_per_second = 1000};
+            step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &first});
+            EXPECT(sent(b, FRAME_MEASURED));
+        }
+    }
+    const struct msg_measured late = {.round = 5, .to = peer_id(1)}, last = {.round = 104, .to = peer_id(2), .rtt_us = 300};
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &late});
+    EXPECT(!sent(b, FRAME_MEASURED));
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &last});
+    EXPECT(sent(b, FRAME_MEASURED));
+    bench_free(b);
+}
+
 /* View 2 of the three: the pair of this one and peer 1 has no link. */
 static void part(struct bench *b, uint32_t number, bool apart)
 {

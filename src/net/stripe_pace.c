@@ -6,27 +6,74 @@
 
 enum {
     PACE_LEAST = 64 << 10, /* bytes: less is lost here and there */
-    PACE_TELLS = 256 << 10, /* bytes: a look at which less has arrived does not tell whether more would */
+    PACE_FILLED = 2,       /* one part of so many of what the path carries: a look at less does not tell whether it carries more */
     PACE_FLOOD = 50,       /* one byte of so many lost: the path is too full */
     PACE_BOUND = 25,       /* one of so many, where the rate is bound already; */
     PACE_LOSSY = 4,        /* looks in a row of that: others, or the link itself, lose them, ... */
     PACE_FREE = 64,        /* ... after which so many are not bound */
+    PACE_FELL = 2,         /* an estimate below one part of so many of the best one has fallen, ... */
+    PACE_RISE = 8,         /* ... after which so many looks are not bound */
     PACE_GROWS = 4,        /* one part of so many more than at the look before: what the path carries is not known yet */
     PACE_ROOM = 20,        /* bound: one part of so many above what the path is known to carry, ... */
     PACE_TRIAL = 4,        /* ... of so many when it may carry more: that grows as fast as BBR's own search */
-    PACE_WAIT = 6,         /* calm looks before a trial, at first; twice as many after one that floods */
+    PACE_TRIES = 4,        /* looks of a trial in which nothing grows */
+    PACE_WAIT = 6,         /* calm looks before a trial, at first; twice as many after one that floods or gains nothing */
     PACE_WAIT_MOST = 64,
 };
+
+#define PACE_NS 1e9
+
+static uint64_t above(uint64_t rate, int parts)
+{
+    return rate + rate / (uint64_t)parts;
+}
+
+static void wait_longer(struct stripe_pace *p)
+{
+    p->wait = p->wait < PACE_WAIT_MOST ? 2 * p->wait : p->wait;
+    p->calm = 0;
+}
+
+static bool is_trial(const struct stripe_pace *p)
+{
+    return p->rate != 0 && p->calm > p->wait;
+}
+
+/* A trial goes on for as long as the path is found to carry more. */
+static void look_at_trial(struct stripe_pace *p, uint64_t estimate)
+{
+    if (p->calm == p->wait + 1 || estimate > above(p->base, PACE_ROOM)) {
+        p->base = estimate;
+        p->calm = p->wait + 1;
+    }
+    if (p->calm > p->wait + PACE_TRIES) {
+        wait_longer(p);
+    }
+}
 
 static void choose_rate(struct stripe_pace *p, bool flood, bool calm, uint64_t estimate)
 {
     if (p->rate == 0) {
         p->wait = PACE_WAIT;
-    } else if (flood && p->calm > p->wait) {
-        p->wait = p->wait < PACE_WAIT_MOST ? 2 * p->wait : p->wait;
+        p->calm = 0;
+    } else if (flood && is_trial(p)) {
+        wait_longer(p);
+    } else if (flood) {
+        p->calm = 0;
     }
-    p->calm = flood ? 0 : p->calm + calm;
-    p->rate = estimate + estimate / (p->calm > p->wait ? PACE_TRIAL : PACE_ROOM);
+    p->calm += calm;
+    if (is_trial(p)) {
+        look_at_trial(p, estimate);
+    }
+    p->rate = above(estimate, is_trial(p) ? PACE_TRIAL : PACE_ROOM);
+}
+
+/* True: what the path carries is not known any more. */
+static bool has_fallen(struct stripe_pace *p, uint64_t estimate)
+{
+    bool fallen = estimate < p->most / PACE_FELL;
+    p->most = fallen || estimate > p->most ? estimate : p->most;
+    return fallen;
 }
 
 uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)
@@ -34,17 +81,21 @@ uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)
     uint64_t acked = look->acked - p->last.acked, lost = look->retransmitted - p->last.retransmitted, before = p->last.estimate;
     bool grows = look->estimate > before + before / PACE_GROWS;
     bool flood = lost >= PACE_LEAST && lost >= acked / (p->rate != 0 ? PACE_BOUND : PACE_FLOOD);
+    bool filled = (double)acked * PACE_FILLED >= (double)before * (double)(look->now - p->last.now) / PACE_NS;
     p->last = *look;
     p->lossy = flood && p->rate != 0 ? p->lossy + 1 : acked > 0 ? 0 : p->lossy;
     if (p->lossy == PACE_LOSSY) {
         p->lossy = 0;
         p->free = PACE_FREE;
     }
+    if (has_fallen(p, look->estimate) && p->free < PACE_RISE) {
+        p->free = PACE_RISE;
+    }
     p->free -= p->free > 0;
     if (look->estimate == 0 || p->free > 0) {
         p->rate = 0;
     } else if (p->rate != 0 || (flood && !grows)) {
-        choose_rate(p, flood, !flood && acked >= PACE_TELLS, look->estimate);
+        choose_rate(p, flood, !flood && filled && acked > 0, look->estimate);
     }
     return p->rate;
 }

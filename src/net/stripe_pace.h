@@ -4,7 +4,8 @@
  * An operation that waits for its partners has not, so each of its bursts overflows the queue of the path, and what is lost holds up all
  * that follows.  Once a rate has stopped growing and bytes are lost, the socket is bound to what its path has been seen to carry.
  * Pure: what the kernel counts comes in, a rate comes out.
- * Invariant: loss that the bound does not end is not the socket's own, and bounds it no longer.
+ * Invariant: loss that the bound does not end is not the socket's own, and bounds it no longer.  An estimate that has fallen by half says
+ * little of the path, and bounds nothing: BBR forgets what a path carries while it repairs a burst of losses.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_NET_STRIPE_PACE_H
 #define PCCL_NET_STRIPE_PACE_H
@@ -13,6 +14,7 @@
 
 /* Of one socket, since it was made; the look before was a round trip ago or more. */
 struct stripe_look {
+    int64_t now;
     uint64_t acked, retransmitted; /* bytes */
     uint64_t estimate; /* bytes per second that its congestion control takes the path to carry; 0: it has no such idea */
 };
@@ -20,7 +22,9 @@ struct stripe_look {
 struct stripe_pace {
     struct stripe_look last;
     uint64_t rate;    /* bytes per second; 0: not bound */
-    uint32_t calm;    /* looks in a row without a flood since it was bound */
+    uint64_t most;    /* the best estimate since it last fell */
+    uint64_t base;    /* the estimate when a trial began, or last grew in it */
+    uint32_t calm;    /* looks in a row that were filled and not flooded, since it was bound */
     uint32_t wait;    /* calm looks before it may try whether the path carries more */
     uint32_t lossy;   /* looks in a row at which much was lost although it was bound */
     uint32_t free;    /* looks for which it stays unbound */

@@ -109,7 +109,7 @@ void stripe_bound(struct stripe *s, int64_t now)
             continue;
         }
         uint64_t before = k->pace.rate;
-        const struct stripe_look look = {.acked = n.acked, .retransmitted = n.retransmitted, .estimate = tcp_estimate_bps(k->fd) / 8};
+        const struct stripe_look look = {.now = now, .acked = n.acked, .retransmitted = n.retransmitted, .estimate = tcp_estimate_bps(k->fd) / 8};
         if (stripe_pace_step(&k->pace, &look) != before) {
             bind_rate(k, k->pace.rate);
         }

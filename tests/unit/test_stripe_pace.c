@@ -29,6 +29,7 @@ static void look(struct path *p, double bytes)
     double sends = least(bytes, rate / LOOKS_PER_S), carried = least(sends, p->carries / LOOKS_PER_S);
     double queue = p->carries / LOOKS_PER_S / 20; /* 5 ms of it */
     double flooded = sends - carried > queue ? sends - carried - queue : 0, lost = flooded + p->random_loss * (sends - flooded);
+    p->sum.now += 1000000000 / LOOKS_PER_S;
     p->sent += sends;
     p->lost += lost;
     p->sum.acked += (uint64_t)(sends - lost);
@@ -129,5 +130,53 @@ TEST(a_socket_that_loses_little_or_has_no_estimate_is_not_bound)
         at.acked += 10 * MB;
         at.retransmitted += MB;
         EXPECT_EQ(stripe_pace_step(&pace, &at), 0);
+    }
+}
+
+TEST(a_slow_path_that_carries_more_again_is_found_out_too) /* less than 256 KiB a round trip told nothing: 2 Mb/s grew by a twentieth each */
+{
+    struct path p = {.carries = 1.5e6};
+    looks(&p, 60, 8e6);
+    EXPECT(p.pace.rate > 0 && p.pace.rate < 2 * MB);
+    EXPECT(looks_until_found(&p) <= 30 + 64);
+}
+
+TEST(a_trial_that_gains_nothing_ends) /* it went on until the next burst, which overran the queue */
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = {.estimate = 15 * MB};
+    uint32_t trials = 0;
+    for (int i = 0; i < 400; i++) { /* the path carries no more, and its queue takes the rest: nothing is lost */
+        at.now += 1000000000 / LOOKS_PER_S;
+        at.acked += 15 * MB / LOOKS_PER_S;
+        at.retransmitted += i == 1 ? MB : 0;
+        trials += stripe_pace_step(&pace, &at) > 16 * MB;
+    }
+    EXPECT(trials > 0 && trials <= 8 * 5);
+    at.now += 1000000000;
+    pace.calm = 0;
+    for (int i = 0; i < 400; i++) { /* little is sent: that tells nothing */
+        at.now += 1000000000 / LOOKS_PER_S;
+        at.acked += 15 * MB / LOOKS_PER_S / 3;
+        EXPECT(stripe_pace_step(&pace, &at) < 16 * MB);
+    }
+}
+
+TEST(an_estimate_that_falls_bounds_nothing) /* BBR forgot what the path carries, and was bound to that */
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = {.estimate = 90 * MB};
+    for (int i = 0; i < 20; i++) {
+        at.now += 1000000000 / LOOKS_PER_S;
+        at.acked += 9 * MB;
+        at.retransmitted += i == 10 ? MB : 0;
+        EXPECT_EQ(stripe_pace_step(&pace, &at) != 0, i >= 10);
+    }
+    at.estimate = 10 * MB;
+    for (int i = 0; i < 20; i++) {
+        at.now += 1000000000 / LOOKS_PER_S;
+        at.acked += MB;
+        at.retransmitted += i < 3 || i == 12 ? MB / 10 : 0;
+        EXPECT_EQ(stripe_pace_step(&pace, &at) != 0, i >= 12); /* it has had time to look for what the path carries */
     }
 }

@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "net/stripe_pace.h"
 
-#include <stdbool.h>
-
 enum {
     PACE_LEAST = 64 << 10, /* bytes: less is lost here and there */
     PACE_FILLED = 2,       /* one part of so many of what the path carries: a look at less does not tell whether it carries more */
@@ -28,9 +26,10 @@ static uint64_t above(uint64_t rate, int parts)
     return rate + rate / (uint64_t)parts;
 }
 
+/* Before the next trial. */
 static void wait_longer(struct stripe_pace *p)
 {
-    p->wait = p->wait < PACE_WAIT_MOST ? 2 * p->wait : p->wait;
+    p->wait = 2 * p->wait < PACE_WAIT_MOST ? 2 * p->wait : PACE_WAIT_MOST;
     p->calm = 0;
 }
 
@@ -39,11 +38,18 @@ static bool is_trial(const struct stripe_pace *p)
     return p->rate != 0 && p->calm > p->wait;
 }
 
-/* A trial goes on for as long as the path is found to carry more. */
-static void look_at_trial(struct stripe_pace *p, uint64_t estimate)
+/* A trial goes on for as long as the path is found to carry more.  A look that is not filled ends it until the next one that is: what comes
+ * after a pause would begin with a burst. */
+static void look_at_trial(struct stripe_pace *p, bool filled, uint64_t estimate)
 {
-    if (p->calm == p->wait + 1 || estimate > above(p->base, PACE_ROOM)) {
+    bool begins = p->calm == p->wait + 1, gains = !begins && estimate > above(p->base, PACE_ROOM);
+    if (!filled) {
+        p->calm = p->wait;
+        return;
+    }
+    if (begins || gains) {
         p->base = estimate;
+        p->wait = gains ? PACE_WAIT : p->wait;
         p->calm = p->wait + 1;
     }
     if (p->calm > p->wait + PACE_TRIES) {
@@ -51,8 +57,9 @@ static void look_at_trial(struct stripe_pace *p, uint64_t estimate)
     }
 }
 
-static void choose_rate(struct stripe_pace *p, bool flood, bool calm, uint64_t estimate)
+static void choose_rate(struct stripe_pace *p, bool flood, bool filled, uint64_t estimate)
 {
+    bool calm = filled && !flood;
     if (p->rate == 0) {
         p->wait = PACE_WAIT;
         p->calm = 0;
@@ -63,7 +70,7 @@ static void choose_rate(struct stripe_pace *p, bool flood, bool calm, uint64_t e
     }
     p->calm += calm;
     if (is_trial(p)) {
-        look_at_trial(p, estimate);
+        look_at_trial(p, calm, estimate);
     }
     p->rate = above(estimate, is_trial(p) ? PACE_TRIAL : PACE_ROOM);
 }
@@ -76,26 +83,34 @@ static bool has_fallen(struct stripe_pace *p, uint64_t estimate)
     return fallen;
 }
 
+/* How long it stays unbound. */
+static void set_free(struct stripe_pace *p, bool flood, bool arrived, uint64_t estimate)
+{
+    p->lossy = flood && p->rate != 0 ? p->lossy + 1 : arrived ? 0 : p->lossy;
+    p->free -= p->free > 0;
+    p->fallen = p->fallen && p->free > 0;
+    if (p->lossy == PACE_LOSSY) {
+        p->lossy = 0;
+        p->free = PACE_FREE;
+    }
+    if (has_fallen(p, estimate)) {
+        p->free = p->free < PACE_RISE ? PACE_RISE : p->free;
+        p->fallen = true;
+    }
+}
+
 uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)
 {
     uint64_t acked = look->acked - p->last.acked, lost = look->retransmitted - p->last.retransmitted, before = p->last.estimate;
     bool grows = look->estimate > before + before / PACE_GROWS;
     bool flood = lost >= PACE_LEAST && lost >= acked / (p->rate != 0 ? PACE_BOUND : PACE_FLOOD);
-    bool filled = (double)acked * PACE_FILLED >= (double)before * (double)(look->now - p->last.now) / PACE_NS;
+    bool filled = acked > 0 && (double)acked * PACE_FILLED >= (double)before * (double)(look->now - p->last.now) / PACE_NS;
     p->last = *look;
-    p->lossy = flood && p->rate != 0 ? p->lossy + 1 : acked > 0 ? 0 : p->lossy;
-    if (p->lossy == PACE_LOSSY) {
-        p->lossy = 0;
-        p->free = PACE_FREE;
-    }
-    if (has_fallen(p, look->estimate) && p->free < PACE_RISE) {
-        p->free = PACE_RISE;
-    }
-    p->free -= p->free > 0;
+    set_free(p, flood, acked > 0, look->estimate);
     if (look->estimate == 0 || p->free > 0) {
         p->rate = 0;
     } else if (p->rate != 0 || (flood && !grows)) {
-        choose_rate(p, flood, !flood && filled && acked > 0, look->estimate);
+        choose_rate(p, flood, filled, look->estimate);
     }
     return p->rate;
 }

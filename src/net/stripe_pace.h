@@ -10,6 +10,7 @@
 #ifndef PCCL_NET_STRIPE_PACE_H
 #define PCCL_NET_STRIPE_PACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of one socket, since it was made; the look before was a round trip ago or more. */
@@ -27,8 +28,15 @@ struct stripe_pace {
     uint32_t calm;    /* looks in a row that were filled and not flooded, since it was bound */
     uint32_t wait;    /* calm looks before it may try whether the path carries more */
     uint32_t lossy;   /* looks in a row at which much was lost although it was bound */
-    uint32_t free;    /* looks for which it stays unbound */
+    uint32_t free;    /* looks for which it stays unbound, */
+    bool fallen;      /* ... since what the path carries is not known any more */
 };
+
+/* Whether more sockets are no use now: it is bound, or its congestion control is finding out again what the path carries. */
+static inline bool stripe_pace_full(const struct stripe_pace *p)
+{
+    return p->rate != 0 || p->fallen;
+}
 
 /* Returns the new rate. */
 uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look);

@@ -213,7 +213,7 @@ void stripe_measure(struct stripe *s, int64_t now)
                 hold.windows += may_send(&n, hold.span_ns);
                 hold.used++;
                 hold.idle += n.app_limited;
-                full |= s->socket[i]->pace.rate != 0;
+                full |= stripe_pace_full(&s->socket[i]->pace);
             }
         }
     }

@@ -87,12 +87,15 @@ bool bandwidth_probed(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t 
 
 bool bandwidth_assume(struct bandwidth *b, uint64_t from, uint64_t to, const struct bandwidth_entry *like)
 {
+    const struct bandwidth_entry *known = bandwidth_find(b, from, to);
     struct bandwidth_entry e = *like; /* which may be moved by what follows */
     e.from = from;
     e.to = to;
     e.rtt_us = e.rtt_us == 0 || e.rtt_us > BANDWIDTH_APART_US ? e.rtt_us : BANDWIDTH_APART_US;
     e.observed = false;
-    e.doubted = e.assumed = true;
+    e.sent_bps = e.heard_bps = e.rate_bps; /* words are of that edge */
+    e.doubted = known != NULL && known->doubted;
+    e.assumed = true;
     return bandwidth_keep(b, &e);
 }
 
@@ -144,10 +147,9 @@ bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sen
 bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to)
 {
     struct bandwidth_entry *e = entry_of(b, from, to);
-    bool doubts = e != NULL && (!e->doubted || e->assumed);
+    bool doubts = e != NULL && !e->doubted;
     if (doubts) {
         e->doubted = true;
-        e->assumed = false; /* it is to be measured with the next vote */
     }
     return doubts;
 }
@@ -155,7 +157,7 @@ bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to)
 bool bandwidth_sure(const struct bandwidth *b, uint64_t from, uint64_t to)
 {
     const struct bandwidth_entry *e = bandwidth_find(b, from, to);
-    return e != NULL && !e->doubted;
+    return e != NULL && !e->doubted && !e->assumed;
 }
 
 bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out, uint64_t *seen_ns_out)
@@ -216,7 +218,7 @@ bool bandwidth_covers(const struct bandwidth *b, const uint64_t *ids, size_t n)
 static bool counts(const struct bandwidth *b, uint64_t from, uint64_t to)
 {
     const struct bandwidth_entry *e = bandwidth_find(b, from, to);
-    return e != NULL && (!e->doubted || e->assumed);
+    return e != NULL && !e->doubted;
 }
 
 bool bandwidth_complete(const struct bandwidth *b, const uint64_t *ids, size_t n)

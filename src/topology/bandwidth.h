@@ -19,7 +19,7 @@ struct bandwidth_entry {
     uint32_t rtt_us;   /* the least round trip; 0: unknown */
     uint32_t loss_ppm; /* of the bytes, those that were sent again */
     bool doubted;      /* it is to be measured again; until then this counts */
-    bool assumed;      /* the same: it has never been measured, and is taken to be like another one between the same sites */
+    bool assumed;      /* it has never been measured, and is taken to be like another one between the same sites */
     bool observed;     /* operations have shown more than the last probe */
 };
 
@@ -59,7 +59,7 @@ bool bandwidth_set_way(struct bandwidth *b, uint64_t from, uint64_t to, uint32_t
 /* Marks a measurement, or what was assumed, as doubted until the next measurement replaces it; false if there is none, or it is already. */
 bool bandwidth_doubt(struct bandwidth *b, uint64_t from, uint64_t to);
 
-/* Whether it was measured and is not doubted. */
+/* Whether it was measured and is not doubted.  An assumed edge is never sure. */
 bool bandwidth_sure(const struct bandwidth *b, uint64_t from, uint64_t to);
 
 /* All that is known of an edge; null if it was never measured. */

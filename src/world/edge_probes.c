@@ -90,7 +90,7 @@ static enum turn turn_between_sites(const struct world *w, uint32_t from, uint32
 static enum turn turn_of(const struct world *w, uint32_t from, uint32_t to)
 {
     const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
-    if (e != NULL && !e->assumed) {
+    if (e != NULL && e->doubted) {
         return TURN_FIRST;
     }
     if (probe_order_shares(&w->optimise.order, (uint16_t)from, (uint16_t)to)) {

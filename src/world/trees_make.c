@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: MIT */
 #include "world/trees_make.h"
 
+#include <string.h>
+
 #include "topology/rates.h"
 #include "topology/shrink.h"
 #include "topology/site_gateways.h"
@@ -12,7 +14,7 @@
 _Static_assert((int)TREES_MEMBERS <= (int)RATES_SITE_MEMBERS, "sites of all of them are looked for");
 
 #define PROBE_ERROR 0.05 /* of a rate */
-#define GATEWAYS_COST 1.15 /* times as long as without them, at most: more paths share links less well than the model says */
+#define GATEWAYS_COST 1.1 /* times as long as without them, at most: more paths share links less well than the model says */
 
 size_t trees_room(uint32_t members)
 {
@@ -43,19 +45,25 @@ static bool all_measured(const struct trees_job *j, bool *delays)
 static bool pack(const struct network *net, void *storage, struct tree_set *out, struct tree_forecast *forecast)
 {
     double path_bps[TREES_MEMBERS * TREES_MEMBERS];
+    uint16_t parent[TREE_SET_MOST * TREES_MEMBERS];
     struct network few = *net;
     few.path_bps = path_bps;
     if (!site_gateways_paths(net, path_bps) || !tree_packing_solve(&few, TREE_ANY, storage, out, forecast)) {
         return tree_packing_solve(net, TREE_ANY, storage, out, forecast);
     }
-    double time = forecast->s_per_bit, bound = network_link_bound_s_per_bit(net);
-    if (time > GATEWAYS_COST * bound) {
+    double bound = network_link_bound_s_per_bit(net);
+    if (forecast->s_per_bit > GATEWAYS_COST * bound) {
+        const struct tree_set through = *out;
+        const struct tree_forecast slower = *forecast;
+        memcpy(parent, out->parent, sizeof *parent * through.count * net->n);
         bool all = tree_packing_solve(net, TREE_ANY, storage, out, forecast);
-        if (all && time > GATEWAYS_COST * forecast->s_per_bit) {
+        if (all && slower.s_per_bit > GATEWAYS_COST * forecast->s_per_bit) {
             return true;
         }
         bound = all ? forecast->bound_s_per_bit : bound;
-        (void)tree_packing_solve(&few, TREE_ANY, storage, out, forecast); /* as before */
+        *out = through;
+        *forecast = slower;
+        memcpy(out->parent, parent, sizeof *parent * through.count * net->n);
     }
     forecast->bound_s_per_bit = bound; /* of all paths */
     return true;

@@ -184,7 +184,12 @@ TEST(assumed_edge_counts_until_it_is_measured) /* it was never measured, or made
     const struct bandwidth_entry *e = bandwidth_find(&b, 1, 3);
     EXPECT(e->assumed && e->rate_bps == 100 && e->rtt_us == 40000 && e->loss_ppm == 7 && e->probed_ns == 5);
     EXPECT(!bandwidth_sure(&b, 1, 3) && bandwidth_covers(&b, ids, 3) && bandwidth_complete(&b, ids, 3));
-    EXPECT(bandwidth_doubt(&b, 1, 3) && !bandwidth_find(&b, 1, 3)->assumed); /* the next vote measures it */
+    EXPECT(bandwidth_doubt(&b, 1, 3) && bandwidth_find(&b, 1, 3)->assumed); /* the next vote measures it */
+    EXPECT(!bandwidth_complete(&b, ids, 3) && !bandwidth_doubt(&b, 1, 3));
+    EXPECT(bandwidth_assume(&b, 1, 3, &like) && bandwidth_find(&b, 1, 3)->doubted); /* until it is */
+    EXPECT(bandwidth_observe(&b, 1, 2, true, 300, 6)); /* one end alone */
+    EXPECT(bandwidth_assume(&b, 3, 1, bandwidth_find(&b, 1, 2)) && bandwidth_observe(&b, 3, 1, false, 300, 6));
+    EXPECT(bandwidth_find(&b, 3, 1)->rate_bps == 100 && !bandwidth_find(&b, 3, 1)->observed);
     EXPECT(bandwidth_set_way(&b, 1, 2, 1900, 7));
     struct bandwidth_entry near = *bandwidth_find(&b, 1, 2);
     EXPECT(bandwidth_assume(&b, 1, 3, &near) && bandwidth_find(&b, 1, 3)->rtt_us == BANDWIDTH_APART_US); /* of another site */

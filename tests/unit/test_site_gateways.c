@@ -14,18 +14,20 @@ enum { SITES = 3, HOSTS = 3, COUNT = SITES * HOSTS };
 static struct bandwidth_entry slots[BANDWIDTH_CAPACITY(COUNT)];
 static const uint64_t ids[COUNT] = {10, 11, 12, 13, 14, 15, 16, 17, 18};
 
-/* Three sites of three hosts: 200 Mb/s within, 60 for one edge between two; what a host sends to other sites at once with all others. */
-static void know(struct bandwidth *b, uint64_t far_bps)
+/* Three sites of three hosts with links of 200 Mb/s: the paths within, 60 for one edge between two; what a host sends to other sites at once with
+ * all others. */
+static void know(struct bandwidth *b, uint64_t near_bps, uint64_t far_bps)
 {
     bandwidth_init(b, slots, sizeof slots / sizeof *slots);
     for (size_t i = 0; i < COUNT; i++) {
         for (size_t k = 0; k < COUNT; k++) {
             bool near = i / HOSTS == k / HOSTS;
             if (i != k) {
-                EXPECT(bandwidth_set(b, ids[i], ids[k], near ? 200000000 : 60000000, 0));
+                EXPECT(bandwidth_set(b, ids[i], ids[k], near ? near_bps : 60000000, 0));
                 EXPECT(bandwidth_set_way(b, ids[i], ids[k], near ? 300 : 100000, 0));
             }
         }
+        EXPECT(bandwidth_set(b, ids[i], RATES_ALL, 200000000, 0) && bandwidth_set(b, RATES_ALL, ids[i], 200000000, 0));
         EXPECT(bandwidth_set(b, ids[i], RATES_FAR, far_bps, 0) && bandwidth_set(b, RATES_FAR, ids[i], far_bps, 0));
     }
 }
@@ -70,16 +72,25 @@ static uint32_t leave_at_most(void)
 TEST(what_leaves_a_site_over_one_link_goes_through_one_member) /* five streams got unequal parts of it, and a sum took twice as long */
 {
     struct bandwidth b;
-    know(&b, 20000000);
+    know(&b, 200000000, 20000000);
     double bps = make(&b);
     EXPECT_EQ(leave_at_most(), 1);
     EXPECT(bps > 40e6 && bps <= 45e6 * 1.001); /* 4 copies of the buffer cross 3 links of 60 Mb/s in each direction */
 }
 
+TEST(gateways_are_kept_where_other_limits_make_all_paths_no_faster) /* the bound by links alone said that they were slow */
+{
+    struct bandwidth b;
+    know(&b, 25000000, 20000000);
+    double bps = make(&b);
+    EXPECT_EQ(leave_at_most(), 1);
+    EXPECT(bps > 36e6 && bps < 39e6); /* two of three paths within a site carry each part: 37.5, with rates moved towards equal */
+}
+
 TEST(members_with_uplinks_of_their_own_all_use_them)
 {
     struct bandwidth b;
-    know(&b, 60000000);
+    know(&b, 200000000, 60000000);
     double bps = make(&b);
     EXPECT(leave_at_most() > 1);
     EXPECT(bps > 45e6 * 1.15); /* more than a gateway with 60 Mb/s could carry */

@@ -85,6 +85,7 @@ ROWS = (
     drawn("network-b", "4 peers, 23 Mb/s, and 4, 230 Mb/s, 100 ms", "network_b", 1.6),
     drawn("network-c", "3 sites of 3, 20 Mb/s from peer to peer, 100 ms", "network_c", 5),
     drawn("network-d", "3 sites of 3, 60 Mb/s from site to site, 100 ms", "network_d", 1.2),
+    drawn("network-p", "3 sites of 4, lines drawn from a Pareto distribution, loss 0.1 %", "network_p"),
     Row("idle", "2 peers, 1 Gb/s, 100 ms, BBR", "pair", 64 * MB, (OURS,), (AFTER_IDLE,), 75, idle_s=60),
     Row("idle-cubic", "2 peers, 1 Gb/s, 100 ms, CUBIC, loss 0.1 %", "pair_lossy", 16 * MB, (OURS,), (AFTER_IDLE,), 80,
         congestion="cubic", idle_s=60),

@@ -21,7 +21,7 @@ void probe_start(struct cluster *cl, struct node *n, const struct action *a)
 }
 
 /* Two of three pairs are at two sites. */
-static uint32_t rtt_us(const struct cluster *cl, uint32_t a, uint32_t b)
+uint32_t probe_trip_us(const struct cluster *cl, uint32_t a, uint32_t b)
 {
     uint64_t drawn = mix64(mix64(cl->bandwidth_seed, a < b ? a : b), a < b ? b : a);
     return drawn % 3 == 0 ? 300 : 40000;
@@ -30,7 +30,7 @@ static uint32_t rtt_us(const struct cluster *cl, uint32_t a, uint32_t b)
 static void tell(struct cluster *cl, struct node *n, uint32_t round, uint64_t to, uint64_t bps, bool trip)
 {
     struct msg_measured m = {.round = round, .to = to, .bits_per_second = bps};
-    m.rtt_us = bps > 0 || trip ? rtt_us(cl, n->index, cluster_node_of(cl, to)) : 0;
+    m.rtt_us = bps > 0 || trip ? probe_trip_us(cl, n->index, cluster_node_of(cl, to)) : 0;
     if (n->alive) {
         node_step(cl, n, &(struct session_event){.kind = SESSION_MEASURED, .measured = &m});
     }
@@ -49,7 +49,7 @@ void probe_event(struct cluster *cl, struct node *n, const struct event *e)
     n->probes--;
     uint16_t to = cluster_node_of(cl, e->b);
     bool ok = to != CLUSTER_NOBODY && cl->nodes[to].alive && !cl->cut[n->index][to] && !cl->cut[to][n->index];
-    uint64_t bps = ok ? probe_bandwidth(cl, n->index, to) : 0, kind = mix64(e->a, n->index) % 16;
+    uint64_t bps = ok ? probe_bandwidth(cl, n->index, to) : 0, kind = cl->plain_probes ? 4 : mix64(e->a, n->index) % 16;
     if (ok && kind != 0) { /* else its word is lost */
         cluster_post(cl, cluster_delay(cl), EVENT_MEASURED, to, MEASURED_HEARD | e->a, n->id, kind == 1 ? UINT64_MAX : bps);
     }

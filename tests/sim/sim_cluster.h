@@ -406,6 +406,7 @@ struct cluster {
     int64_t still_at;                           /* a process stood still, or could not dial or be dialled, last */
     uint32_t cuts;
     uint64_t bandwidth_seed;
+    bool plain_probes; /* peers say what they measure, once; else some say nonsense, or nothing */
     struct fault faults[FAULTS_MAX];
     uint32_t fault_count, armed;
     bool healed, touched[CLUSTER_WORLDS], shaken[CLUSTER_WORLDS]; /* something has gone wrong there; connections were reset at least */

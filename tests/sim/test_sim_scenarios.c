@@ -152,12 +152,26 @@ TEST(groups_of_one_run_do_not_wait_for_each_others_failures) /* R11, R13 */
     scene_end(cl);
 }
 
+/* Whether the first four are all far from each other, so that each edge is measured in the vote. */
+static bool all_far(const struct cluster *cl)
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        if (i / 4 < i % 4 && probe_trip_us(cl, i / 4, i % 4) < 2000) {
+            return false;
+        }
+    }
+    return true;
+}
+
 TEST(an_optimised_ring_is_the_order_of_the_next_view) /* R18: the solver's result was thrown away */
 {
     struct cluster *cl = scene_new(4, 2);
     cl->opt.optimise_percent = 100;
     cl->opt.algorithm = PLAN_RING;
-    cl->bandwidth_seed = 99;
+    cl->plain_probes = true;
+    for (cl->bandwidth_seed = 99; !all_far(cl);) {
+        cl->bandwidth_seed++;
+    }
     while (!scene_said(cl, "peer 0   vote ended 3 1") && cluster_step(cl)) {
     }
     EXPECT(scene_said(cl, "peer 0   vote ended 3 1"));

@@ -41,12 +41,9 @@ static void model_cells(struct model *o)
     for (uint32_t pair = 0; pair < n * n; pair++) {
         const struct topo_cell *c = &o->m->cells[pair];
         if (c->source != TOPO_UNKNOWN) {
-            (void)bandwidth_set(&o->known, o->ids[pair / n], o->ids[pair % n], c->rate_bps, 0);
-            (void)bandwidth_set_way(&o->known, o->ids[pair / n], o->ids[pair % n], c->rtt_us, c->loss_ppm);
-            if (c->source == TOPO_ASSUMED) { /* no member's link is known by it */
-                const struct bandwidth_entry like = *bandwidth_find(&o->known, o->ids[pair / n], o->ids[pair % n]);
-                (void)bandwidth_assume(&o->known, like.from, like.to, &like);
-            }
+            (void)bandwidth_keep(&o->known, &(struct bandwidth_entry){
+                                                .from = o->ids[pair / n], .to = o->ids[pair % n], .rate_bps = c->rate_bps, .rtt_us = c->rtt_us,
+                                                .loss_ppm = c->loss_ppm, .assumed = c->source == TOPO_ASSUMED});
             o->probed = o->probed || topo_source_measured(c->source);
         }
         o->path[pair] = c->source == TOPO_UNKNOWN || c->rate_bps == TOPO_NO_LIMIT ? INFINITY : (double)c->rate_bps;

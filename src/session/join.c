@@ -222,10 +222,10 @@ static void probe(struct session *s, struct reader *r, struct outbox *out)
         join_master_down(s, "the master sent a malformed PROBE", out);
         return;
     }
-    if (s->probes == SESSION_PROBES && s->probing[0].round == m.round) {
-        return; /* it is not waited for for ever */
-    }
-    if (s->probes == SESSION_PROBES) { /* nor is that one any more */
+    if (s->probes == SESSION_PROBES) { /* the master waits for none for ever: the oldest goes, unless it is of the same round */
+        if (s->probing[0].round == m.round) {
+            return;
+        }
         memmove(&s->probing[0], &s->probing[1], --s->probes * sizeof s->probing[0]);
     }
     s->probing[s->probes++] = m;

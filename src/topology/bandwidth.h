@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "topology/site_find.h"
+
 struct bandwidth_entry {
     uint64_t from, to; /* peer keys; equal (zero) in an unused slot, no peer has an edge to itself */
     uint64_t rate_bps; /* 0: measured, and the pair cannot connect in this direction */
@@ -50,7 +52,7 @@ bool bandwidth_observe(struct bandwidth *b, uint64_t from, uint64_t to, bool sen
 bool bandwidth_keep(struct bandwidth *b, const struct bandwidth_entry *entry);
 
 /* Stores or replaces an edge that is taken to be like another one between the same two sites, until it is measured; false as above. */
-enum { BANDWIDTH_APART_US = 2000 }; /* its round trip is at least that: its ends are at different sites */
+#define BANDWIDTH_APART_US ((uint32_t)(SITE_FIND_RTT_NS / 1000)) /* its round trip is at least that: its ends are at different sites */
 bool bandwidth_assume(struct bandwidth *b, uint64_t from, uint64_t to, const struct bandwidth_entry *like);
 
 /* What else is known of an edge that has been set; false, and nothing changed, for another one. */

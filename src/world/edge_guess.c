@@ -6,10 +6,14 @@
  * SPDX-License-Identifier: MIT */
 #include "world/measuring.h"
 
+bool edge_guess_counts(const struct bandwidth_entry *e)
+{
+    return e != NULL && !e->assumed && e->rate_bps > 0;
+}
+
 static const struct bandwidth_entry *better(const struct bandwidth_entry *a, const struct bandwidth_entry *b)
 {
-    bool counts = b != NULL && !b->assumed && b->rate_bps > 0;
-    return counts && (a == NULL || b->rate_bps > a->rate_bps) ? b : a;
+    return edge_guess_counts(b) && (a == NULL || b->rate_bps > a->rate_bps) ? b : a;
 }
 
 static bool is_at(const struct member *mb, const struct member *site)

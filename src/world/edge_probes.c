@@ -44,8 +44,7 @@ enum turn { TURN_FIRST, TURN_BACK, TURN_BESIDE };
 
 static bool is_measured(const struct world *w, const struct member *from, const struct member *to)
 {
-    const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key);
-    return e != NULL && !e->assumed && e->rate_bps > 0;
+    return edge_guess_counts(bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key));
 }
 
 /* Whether an edge between the sites of both is: as a rule that between the members that these are named after. */

@@ -35,6 +35,7 @@ void edge_probes_forget(struct world *w); /* nobody waits for answers any more *
 int64_t edge_probes_answered_by(const struct world *w, int64_t probe_ns); /* probes of that length that begin now */
 
 /* edge_guess.c: edges between two sites are taken to be alike. */
+bool edge_guess_counts(const struct bandwidth_entry *e); /* it was measured, and connects; null does not */
 /* The best edge that was measured between the sites of two members of a view, in either direction; null: none was. */
 const struct bandwidth_entry *edge_guess_between(const struct world *w, const struct view_record *v, const struct member *one,
                                                  const struct member *other);

@@ -281,10 +281,12 @@ void optimise_persisted(struct world *w, uint64_t number)
 static void give_up_answers(struct world *w)
 {
     struct optimise *o = &w->optimise;
-    if (o->phase == OPTIMISE_PROBING && o->waiting > 0 && w->common->now >= o->answers_by) {
-        if (o->step == MEASURE_TOGETHER) {
-            end_together(w);
-        }
+    if (o->phase != OPTIMISE_PROBING || o->waiting == 0 || w->common->now < o->answers_by) {
+        return;
+    }
+    if (o->step == MEASURE_TOGETHER) {
+        end_together(w);
+    } else {
         edge_asks_forget(w);
     }
 }

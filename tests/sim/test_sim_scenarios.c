@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "peer_probe.h"
 #include "scene.h"
+#include "topology/bandwidth.h"
 
 TEST(a_quiet_run_has_one_view_per_admission_and_no_abort) /* a freeze without a cause would show here */
 {
@@ -156,7 +157,7 @@ TEST(groups_of_one_run_do_not_wait_for_each_others_failures) /* R11, R13 */
 static bool all_far(const struct cluster *cl)
 {
     for (uint32_t i = 0; i < 16; i++) {
-        if (i / 4 < i % 4 && probe_trip_us(cl, i / 4, i % 4) < 2000) {
+        if (i / 4 < i % 4 && probe_trip_us(cl, i / 4, i % 4) < BANDWIDTH_APART_US) {
             return false;
         }
     }

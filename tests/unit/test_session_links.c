@@ -85,14 +85,22 @@ TEST(malformed_admission_changes_nothing) /* half a proposal would stand */
     bench_free(b);
 }
 
+/* ms 0: only for the round trip. */
+static void ask_to_measure(struct bench *b, uint32_t round, uint32_t ms, uint64_t to)
+{
+    unsigned char raw[64];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_probe(&w, &(struct msg_probe){.round = round, .duration_ms = ms, .to = to});
+    from_master(b, FRAME_PROBE, 0, &w);
+}
+
 TEST(measurement_of_an_older_membership_is_not_told) /* the master would exclude a newcomer that says what it cannot know */
 {
     struct bench *b = bench_new();
     unsigned char raw[256];
     struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
-    from_master(b, FRAME_PROBE, 0, &w);
+    ask_to_measure(b, 4, 200, peer_id(1));
     const struct msg_measured m = {.round = 4, .to = peer_id(1), .bits_per_second = 1000};
     struct session_event measured = {.kind = SESSION_MEASURED, .measured = &m};
     step(b, &(struct session_event){.kind = SESSION_LEAVE});
@@ -122,11 +130,7 @@ TEST(doubt_of_an_edge_is_told_without_a_question) /* the master would never meas
 TEST(measurement_is_told_once_and_only_of_the_edge_asked_for) /* another edge's rate would be taken for this one's */
 {
     struct bench *b = bench_new();
-    unsigned char raw[64];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
-    from_master(b, FRAME_PROBE, 0, &w);
+    ask_to_measure(b, 4, 200, peer_id(1));
     const struct msg_measured other = {.round = 4, .to = peer_id(2), .bits_per_second = 1000}, asked = {.round = 4, .to = peer_id(1), .bits_per_second = 1000};
     step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &other});
     EXPECT(!sent(b, FRAME_MEASURED));
@@ -140,15 +144,9 @@ TEST(measurement_is_told_once_and_only_of_the_edge_asked_for) /* another edge's 
 TEST(question_for_a_round_trip_leaves_a_measurement_under_way) /* its answer was thrown away, and waited for */
 {
     struct bench *b = bench_new();
-    unsigned char raw[64];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
-    from_master(b, FRAME_PROBE, 0, &w);
+    ask_to_measure(b, 4, 200, peer_id(1));
     for (uint32_t i = 0; i < 100; i++) { /* more than it remembers are not answered: the newest ones count */
-        writer_init(&w, raw, sizeof raw);
-        put_probe(&w, &(struct msg_probe){.round = 5 + i, .to = peer_id(1 + i % 2)});
-        from_master(b, FRAME_PROBE, 0, &w);
+        ask_to_measure(b, 5 + i, 0, peer_id(1 + i % 2));
         if (i == 1) {
             const struct msg_measured first = {.round = 4, .to = peer_id(1), .bits_per_second = 1000};
             step(b, &(struct session_event){.kind = SESSION_MEASURED, .measured = &first});

@@ -115,7 +115,7 @@ class Topology(NamedTuple):
     ids: list[int]       #: of the members, by rank
     ring: list[int]      #: the rank at each place of the ring
     edges: dict[tuple[int, int], Edge]  #: by the ranks of both ends; those that were measured, or assumed
-    ring_rate: int       #: bits per second of the slowest edge of the ring; 0: one of its edges is not measured, or cannot connect
+    ring_rate: int       #: bits per second of the slowest edge of the ring; 0: one of its edges is not known, or cannot connect
     ring_edge: Optional[tuple[int, int]]  #: the ranks of that edge; None: not known
 
     @classmethod

@@ -192,6 +192,7 @@ uint32_t program_sync_at(const struct cluster *cl, const struct node *n, uint32_
 
 /* program_form.c */
 void form_event(struct cluster *cl, struct node *n);
+int64_t form_longest_ns(const struct options *o); /* that all calls of one program take where nothing goes wrong */
 /* A call that creates a world has ended: as the others of the same formation; 0: the run tells which. */
 void form_outcome(struct cluster *cl, const struct node *n, const struct session_outcome *o, uint64_t formation);
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { FORM_CALLS = 4 };
+enum { FORM_CALLS = 4, JOINER_CALLS = 4 * FORM_CALLS };
 
 /* Some come later, or are one too many, and join. */
 static bool joins(const struct options *o, uint32_t index, uint32_t size)
@@ -66,8 +66,14 @@ void form_again(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     bool over = cl->healed && cl->master.gone, joiner = n->config.claim.join != 0;
-    bool ends = p->leave || over || p->connects >= (joiner ? 4 * FORM_CALLS : FORM_CALLS);
+    bool ends = p->leave || over || p->connects >= (joiner ? JOINER_CALLS : FORM_CALLS);
     go(cl, n, ends ? PROGRAM_LEAVING : PROGRAM_START, joiner ? cl->opt.fault_ns / 8 : 50 * CLOCK_MS);
+}
+
+/* A joiner pauses before each call, stays in the world it joins, and may wait there for another that votes as seldom. */
+int64_t form_longest_ns(const struct options *o)
+{
+    return o->forming ? JOINER_CALLS * 2 * o->fault_ns : 0;
 }
 
 /* ---- what is checked -------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * stopped process wait in a list of their own and come back in their order when it goes on.
  * Invariant: time never goes back; two events of one time come in the order in which they were posted.
  * SPDX-License-Identifier: MIT */
+#include "program.h"
 #include "reset_fault.h"
 #include "sim_window.h"
 
@@ -363,7 +364,8 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     int64_t call_ns = hops * (opt->latency_ns + opt->jitter_ns) + slow_ns(opt->rate, CALL_BYTES);
     int64_t ring_ns = 2 * opt->peers * slow_ns(opt->rate, opt->frame_bytes); /* one frame twice around, one line after the other */
     cl->end_at = cl->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns + opt->steps * ring_ns +
-                 TURNS * (opt->burst + opt->refused) * call_ns; /* as if calls came one after the other */
+                 TURNS * (opt->burst + opt->refused) * call_ns + /* as if calls came one after the other */
+                 form_longest_ns(opt);
 }
 
 void cluster_fini(struct cluster *cl)

@@ -393,6 +393,11 @@ TEST(a_message_that_was_not_made_leaves_its_number_to_the_next) /* which the rec
     SEEDS_PASS(1795880085033);
 }
 
+TEST(two_joiners_that_wait_for_each_others_votes_make_all_their_calls) /* 16 each, of 20 s: they were taken for stuck */
+{
+    SEEDS_PASS(1804000441071);
+}
+
 static uint64_t trace_of(struct cluster *cl, uint64_t seed)
 {
     struct options o;

@@ -136,7 +136,7 @@ static struct bench *bench_new(uint32_t members)
     }
     b->members = members;
     b->rank = members / 2;
-    b->plan = (struct plan_view){.lanes = 1, .frame_bytes = 131072, .eager_bytes = 1024, .algorithm = PLAN_RING};
+    b->plan = (struct plan_view){.lanes = 1, .frame_bytes = 131072, .eager_bytes = 1024};
     b->config = (struct session_config){
         .lanes = 1, .max_members = BOUNDS_MEMBERS, .max_ops = BOUNDS_OPS, .max_records = BOUNDS_RECORDS, .max_tags = 1 << 20,
         .max_owed = BOUNDS_OWED, .park_blocks = 4096, .park_block_bytes = 1024, .park_per_link = 16, .mesh_members = 32,
@@ -280,7 +280,7 @@ static void ring_launch(struct bench *b, uint32_t slot, uint32_t number)
 
 static void ring_end(struct bench *b, uint32_t slot, uint32_t number)
 {
-    struct op_params p = {.count = LARGE, .dtype = DTYPE_F32, .op = REDOP_SUM, .kind = PLAN_ALL_REDUCE, .algorithm = PLAN_RING};
+    struct op_params p = {.count = LARGE, .dtype = DTYPE_F32, .op = REDOP_SUM, .kind = PLAN_ALL_REDUCE};
     struct op_name name = {.space = SPACE_ORDERED, .seq = number};
     for (uint32_t i = 0; i < 2; i++) {
         struct writer *w = say();

@@ -205,7 +205,7 @@ static bool solve_shares(struct topo_solution *s, const struct model *o, bool *s
 
 /* ---- time, load ---------------------------------------------------------------------------------------------------- */
 
-/* What the library takes: direct unless another is faster by a tenth (world/algorithm.c, collectives/choose.c).  It has no weighted shares but
+/* What the library takes: direct unless another is faster by a tenth (collectives/choose.c).  It has no weighted shares but
  * in its trees. */
 static enum cost_algo chosen(const struct cost_choice *c)
 {

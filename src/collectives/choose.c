@@ -221,13 +221,33 @@ static uint64_t work_ns(const struct choose_call *c, const struct work *w, uint6
            bytes_ns(w->folded, least(c->costs.fold_ps, CHOOSE_MOST_PS));
 }
 
+/* A byte on the links that the algorithm uses. */
+static uint64_t link_ps(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    bool neighbours = (algorithm == PLAN_RING || algorithm == PLAN_CHAIN) && c->ring.link_ps > 0;
+    return algorithm == PLAN_FOREST ? 0 : least(neighbours ? c->ring.link_ps : c->link_ps, CHOOSE_LINK_MOST_PS);
+}
+
+/* All delays between READY and HOLD.  Round a ring that is known each part goes on as it comes: while parts are under way for longer than a
+ * delay, only the last one's counts. */
+static uint64_t delays_ns(const struct choose_call *c, enum plan_algorithm algorithm, const struct load *l, uint64_t byte_ps)
+{
+    if (algorithm != PLAN_RING || c->ring.link_ps == 0) {
+        return l->delays * least(c->costs.delay_ns, COSTS_MOST);
+    }
+    uint64_t hop = (uint64_t)c->ring.delay_us * 1000 / c->world, bytes = bytes_ns(l->own.moved, byte_ps) / 2;
+    uint64_t part = bytes / (l->delays > 0 ? l->delays : 1), idle = l->delays * hop + part;
+    return idle > bytes + hop ? idle - bytes : hop;
+}
+
 static uint64_t predict_ns(const struct choose_call *c, enum plan_algorithm algorithm)
 {
     struct load l = load_of(c, algorithm);
     bool launch = c->small && algorithm == PLAN_TINY; /* the data are the announcement, and HOLD is all that comes after */
     uint64_t holds = 2 * least(c->world - 1, 32), said = launch ? 0 : 2;
-    uint64_t byte = least(c->costs.byte_ps, CHOOSE_MOST_PS), link = algorithm == PLAN_FOREST ? 0 : least(c->link_ps, CHOOSE_LINK_MOST_PS);
-    uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, link > byte ? link : byte) + (l.delays + !launch + 1) * least(c->costs.delay_ns, COSTS_MOST);
+    uint64_t byte = least(c->costs.byte_ps, CHOOSE_MOST_PS), link = link_ps(c, algorithm), slower = link > byte ? link : byte;
+    uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, slower) + delays_ns(c, algorithm, &l, slower) +
+                   (!launch + 1) * least(c->costs.delay_ns, COSTS_MOST);
     uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1, byte) / c->world *
                      c->crowd / CHOOSE_CROWD;
     uint64_t ns = way > cores ? way : cores;
@@ -245,7 +265,7 @@ static unsigned possible(const struct choose_call *c)
         bool offered = plan_offers(c->kind, algorithm) && (!partial || c->plain) &&
                        (algorithm != PLAN_RING || c->world >= PLAN_RING_LEAST) && (!forest || (c->forest.usable && !c->small)) &&
                        (algorithm != PLAN_DIRECT || c->kind != PLAN_BROADCAST || c->world > 1) &&
-                       (!c->uneven || apart || forest || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring)) &&
+                       (!c->uneven || apart || forest || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring.link_ps > 0)) &&
                        (!pairs || c->handed_on == (algorithm == PLAN_DIRECT)) &&
                        (!plan_packs(c->kind, algorithm) || (!c->pairs && !c->uneven && 2 * bruck_bytes(c) <= CHOOSE_MOST_SCRATCH)) &&
                        (!partial || c->kind != PLAN_REDUCE || c->bytes <= CHOOSE_MOST_SCRATCH);
@@ -288,9 +308,6 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
     }
     unsigned set = narrow(possible(&c), c.allowed);
     set = c.told ? set : narrow(set, ~hiding_late(c.kind));
-    if (c.ring) {
-        set = narrow(set, 1u << PLAN_RING | 1u << PLAN_CHAIN | 1u << PLAN_FOREST | (c.small ? 1u << PLAN_TINY : 0));
-    }
     for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
         ns[a] = (set >> a & 1) != 0 ? predict_ns(&c, (enum plan_algorithm)a) : UINT64_MAX;
         best = ns[a] < best.ns ? (struct choose_answer){(enum plan_algorithm)a, ns[a]} : best;

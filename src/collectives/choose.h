@@ -23,6 +23,12 @@ struct forest {
     uint32_t delay_us; /* ... all one-way delays up the slowest tree and down again */
 };
 
+/* What is known of a view's ring. */
+struct ring_costs {
+    uint32_t link_ps;  /* as of a member's link, where only neighbours exchange data; 0: as on any link */
+    uint32_t delay_us; /* beside it: all one-way delays once round the ring */
+};
+
 struct choose_call {
     enum plan_kind kind;
     uint32_t world;
@@ -30,7 +36,6 @@ struct choose_call {
     uint32_t frame_bytes;
     bool small;           /* may travel with its launch: then that is PLAN_TINY, whatever the kind */
     bool plain;           /* a part of its sum may travel as it is */
-    bool ring;            /* the view has found that its ring is clearly faster than other pairs */
     bool told;            /* all members hear of each launch, those too that exchange nothing with it */
     bool uneven;          /* not every member may own a part: direct */
     bool pairs;           /* of each part only two know how much it is */
@@ -39,6 +44,7 @@ struct choose_call {
     uint16_t allowed;
     struct costs costs;   /* of the view */
     uint32_t link_ps;     /* of the view: a byte on a member's link */
+    struct ring_costs ring;
     uint32_t crowd;       /* of the view: members for each core of a host, in CHOOSE_CROWD-ths */
 };
 enum { CHOOSE_CROWD = 256 };

@@ -60,8 +60,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
         .measure_ns = 15 * CLOCK_S,
         .plan = {.lanes = BOUNDS_LANES,
                  .frame_bytes = BOUNDS_FRAME_BYTES,
-                 .eager_bytes = BOUNDS_EAGER_BYTES,
-                 .algorithm = PLAN_DIRECT},
+                 .eager_bytes = BOUNDS_EAGER_BYTES},
         .tour_moves = 20000,
     };
     c->max_registered = SERVER_CONNECTIONS;

@@ -149,11 +149,11 @@ static struct choose_answer plan_among(const struct session *s, const struct op_
     struct choose_call call = {
         .kind = (enum plan_kind)p->kind, .world = s->view.world, .frame_bytes = s->view.plan.frame_bytes,
         .bytes = work_payload(&n, p->kind, (size_t)p->count),
-        .small = fits_a_message(s, p), .plain = n.plain, .ring = s->view.plan.algorithm == PLAN_RING,
+        .small = fits_a_message(s, p), .plain = n.plain,
         .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .pairs = p->layout == LAYOUT_PAIRS,
         .forest = {s->view.trees.count > 0 && s->view.trees_linked, s->view.plan.tree_mib_ns, s->view.plan.tree_delay_us}, .handed_on = handed_on(s, p),
         .allowed = allowed != 0 ? allowed : UINT16_MAX, .costs = s->view.plan.costs,
-        .link_ps = s->view.plan.link_ps, .crowd = s->view.plan.crowd};
+        .link_ps = s->view.plan.link_ps, .ring = {s->view.plan.ring_ps, s->view.plan.ring_delay_us}, .crowd = s->view.plan.crowd};
     return choose_algorithm(&call);
 }
 

@@ -18,11 +18,6 @@ static double bits(struct cost_job job)
     return job.bytes * 8;
 }
 
-struct ring {
-    double s_per_bit;             /* of the whole buffer */
-    double delay_s, delay_most_s; /* the sum over its edges; of one edge */
-};
-
 static size_t after(const struct network *net, const uint16_t *order, size_t k)
 {
     return order[k + 1 == net->n ? 0 : k + 1];
@@ -38,9 +33,9 @@ static double crossings(const struct network *net, const uint16_t *order, size_t
     return count;
 }
 
-static struct ring ring_of(const struct network *net, const uint16_t *order)
+struct ring_load cost_ring_load(const struct network *net, const uint16_t *order)
 {
-    struct ring r = {0, 0, 0};
+    struct ring_load r = {0, 0, 0};
     double load = 2 * ((double)net->n - 1) / (double)net->n;
     for (size_t k = 0; k < net->n; k++) {
         size_t from = order[k], to = after(net, order, k);
@@ -63,7 +58,7 @@ double cost_ring_slices_s(const struct network *net, const uint16_t *order, stru
     if (net->n < 2) {
         return 0;
     }
-    struct ring r = ring_of(net, order);
+    struct ring_load r = cost_ring_load(net, order);
     return r.s_per_bit * bits(job) + 2 * ((double)net->n - 1) * r.delay_s / (double)net->n;
 }
 
@@ -72,7 +67,7 @@ double cost_ring_s(const struct network *net, const uint16_t *order, struct cost
     if (net->n < 2) {
         return 0;
     }
-    struct ring r = ring_of(net, order);
+    struct ring_load r = cost_ring_load(net, order);
     if (!(r.s_per_bit < __builtin_inf())) {
         return r.s_per_bit;
     }

@@ -26,6 +26,13 @@ struct cost_job {
     double bytes, chunk_bytes; /* chunk 0: pure fluid */
 };
 
+/* What one trip of the whole buffer round a ring asks of its fullest edge or site, delays aside. */
+struct ring_load {
+    double s_per_bit;             /* infinite: an edge does not exist */
+    double delay_s, delay_most_s; /* the sum over its edges; of one edge */
+};
+struct ring_load cost_ring_load(const struct network *net, const uint16_t *order);
+
 /* Slice by slice, a slice is forwarded when it is complete:  2(n-1) (S/(n b) + l),  l = mean delay of the ring. */
 double cost_ring_slices_s(const struct network *net, const uint16_t *order, struct cost_job job);
 

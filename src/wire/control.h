@@ -287,9 +287,10 @@ struct plan_view {
     uint16_t lanes;          /* smallest of the members */
     uint32_t frame_bytes;    /* most payload per data frame */
     uint32_t eager_bytes;    /* up to here operations are sent along with READY */
-    uint8_t algorithm;       /* enum plan_algorithm for the larger ones: direct or ring */
     struct costs costs;      /* the members', the greatest of each */
     uint32_t link_ps;        /* a byte where the links keep the direct exchange waiting longest, in picoseconds; 0: links do not matter */
+    uint32_t ring_ps;        /* likewise of an exchange along the ring; 0: not known */
+    uint32_t ring_delay_us;  /* beside it: all one-way delays once round the ring */
     uint16_t crowd;          /* members for each core of a host, in 256ths */
     uint32_t stall_ms;       /* smallest that members ask for: silence after which one of them, or a link, is suspected; 0: none does */
     uint8_t verify;          /* 1: HOLD carries a digest of the result (members on several hosts, or one asked for it) */

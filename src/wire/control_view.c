@@ -136,10 +136,11 @@ static void put_plan_view(struct writer *w, const struct plan_view *p)
     put_u16(w, p->lanes);
     put_u32(w, p->frame_bytes);
     put_u32(w, p->eager_bytes);
-    put_u8(w, p->algorithm);
     put_u8(w, p->verify);
     parts_put_costs(w, &p->costs);
     put_u32(w, p->link_ps);
+    put_u32(w, p->ring_ps);
+    put_u32(w, p->ring_delay_us);
     put_u16(w, p->crowd);
     put_u32(w, p->stall_ms);
     put_u32(w, p->tree_mib_ns);
@@ -151,10 +152,11 @@ static void get_plan_view(struct reader *r, struct plan_view *p)
     p->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
     p->frame_bytes = parts_get_u32(r, 0, BOUNDS_FRAME_BYTES);
     p->eager_bytes = parts_get_u32(r, 0, BOUNDS_EAGER_BYTES);
-    p->algorithm = parts_get_u8(r, 0, PLAN_RING);
     p->verify = parts_get_u8(r, 0, 1);
     parts_get_costs(r, &p->costs);
     p->link_ps = get_u32(r);
+    p->ring_ps = get_u32(r);
+    p->ring_delay_us = get_u32(r);
     p->crowd = get_u16(r);
     p->stall_ms = parts_get_stall(r);
     p->tree_mib_ns = get_u32(r);

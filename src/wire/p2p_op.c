@@ -207,7 +207,6 @@ uint64_t p2p_params_hash(const struct op_params *params, const struct plan_view 
 {
     uint64_t h = mix64(mix64(mix64((uint64_t)params->kind << 56 | (uint64_t)params->algorithm << 48, params->count), params->root), params->layout);
     h = mix64(h, (uint64_t)params->dtype | (uint64_t)params->op << 8 | (uint64_t)params->quant << 16 |
-                     (uint64_t)params->quant_dtype << 24 | (uint64_t)plan->algorithm << 32 |
-                     (uint64_t)plan->lanes << 40 | (uint64_t)plan->verify << 56);
+                     (uint64_t)params->quant_dtype << 24 | (uint64_t)plan->lanes << 40 | (uint64_t)plan->verify << 56);
     return mix64(h, (uint64_t)plan->frame_bytes << 32 | plan->eager_bytes);
 }

@@ -128,8 +128,7 @@ static bool ring_differs(const struct view_record *v, uint32_t *found)
 static bool plan_differs(struct world *w, struct group *g)
 {
     const struct view_record *v = view_current(g);
-    bool way = g->solved && (ring_differs(v, g->solution) || view_trees_differ(w, g) ||
-                             (v->edges == 0 && algorithm_choose(w, v, g->solution, v->plan.algorithm) != v->plan.algorithm));
+    bool way = g->solved && (ring_differs(v, g->solution) || view_trees_differ(w, g));
     return g->phase == GROUP_NORMAL && (way || view_plan_differs(w, v));
 }
 
@@ -146,9 +145,7 @@ static bool propose_ring(struct world *w, struct group *g)
     view_finish(w, g, false);
     if (g->solved) { /* else the ring stays: of two members there is one, and of very many none is searched */
         memcpy(next->ring, g->solution, next->members * sizeof *next->ring);
-    }
-    if (next->edges == 0) {
-        next->plan.algorithm = algorithm_choose(w, next, next->ring, next->plan.algorithm);
+        view_plan_ring(w, next);
     }
     g->in_batch = true;
     return true;

@@ -35,7 +35,7 @@ struct master_config {
     int64_t collect_ns;        /* silence reports are collected for so long before one is blamed; 200 ms */
     int64_t probe_ns;          /* that a probe measures at least, once its rate has settled; 200 ms */
     int64_t measure_ns;        /* after which a vote begins no more probes; 15 s */
-    struct plan_view plan;     /* frame_bytes, eager_bytes, algorithm; lanes = most lanes of a view */
+    struct plan_view plan;     /* frame_bytes, eager_bytes; lanes = most lanes of a view */
     uint32_t tour_moves;       /* budget of the ring search */
     uint64_t seed;
     uint32_t check_every;      /* steps between two looks at all invariants; 0: seldom enough to cost next to nothing */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/plan.h"
 #include "world/journal_record.h"
 #include "core/id.h"
 #include "world/world_state.h"
@@ -50,7 +49,6 @@ void view_propose(struct world *w, struct group *g, enum vote_kind answers, bool
 void view_finish(struct world *w, struct group *g, bool joining)
 {
     struct view_record *next = view_next(g);
-    view_plan(w, next);
     bool ended = next->removed > 0 || view_ending(g);
     next->cause = ended ? g->cause : CAUSE_NONE; /* M8 */
     next->culprit = ended ? g->culprit : 0;
@@ -58,12 +56,8 @@ void view_finish(struct world *w, struct group *g, bool joining)
     next->over = ending_with(w, next);
     next->sizes = view_sizes(w, g, joining);
     ring_repair(w, view_current(g), next);
+    view_plan(w, next);
     view_trees(w, next);
-    const struct view_record *cur = view_current(g);
-    uint8_t before = cur->members >= PLAN_RING_LEAST ? cur->plan.algorithm : next->plan.algorithm;
-    if (next->edges == 0) {
-        next->plan.algorithm = algorithm_choose(w, next, next->ring, before);
-    }
 }
 
 void view_empty(struct world *w, struct group *g)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/choose.h"
 #include "collectives/plan.h"
+#include "topology/cost.h"
 #include "topology/owner_shares.h"
 #include "wire/address.h"
 #include "world/member_rates.h"
@@ -31,18 +32,32 @@ static uint32_t most(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+static uint32_t whole(double x)
+{
+    return x < (double)UINT32_MAX ? (uint32_t)x : UINT32_MAX;
+}
+
+/* Copies of the buffer that each member of an exchange of equal shares sends, directly or round a ring. */
+static double copies(uint32_t members)
+{
+    return 2 * ((double)members - 1) / (double)members;
+}
+
+static bool is_measured(const struct world *w, const struct view_record *v)
+{
+    return v->members >= 2 && v->members <= PLAN_MEASURED_MEMBERS && w->bandwidth.count > 0;
+}
+
 /* What a byte takes, on average, at the member or pair that the direct exchange of equal shares keeps waiting longest.  A view that is too
  * large for n^2 looks, or was not measured, goes by its delays. */
 static uint32_t link_ps(const struct world *w, const struct view_record *v, uint32_t delay_ns)
 {
     uint32_t n = v->members;
     struct member_network m;
-    if (n < 2 || n > PLAN_MEASURED_MEMBERS || w->bandwidth.count == 0 || !member_network(w, member_rates_keys(w, v->ids, n), n, &m)) {
+    if (!is_measured(w, v) || !member_network(w, member_rates_keys(w, v->ids, n), n, &m)) {
         return delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
     }
-    double copies = 2 * ((double)n - 1) / (double)n; /* of the buffer that each member sends */
-    double ps = shares_load(&m.net, m.share).s_per_bit / copies * 8e12;
-    return ps < (double)UINT32_MAX ? (uint32_t)ps : UINT32_MAX;
+    return whole(shares_load(&m.net, m.share).s_per_bit / copies(n) * 8e12);
 }
 
 /* One way over the longest link between members, if all have been measured; else 0.  A master far away does not make near members look far. */
@@ -114,10 +129,40 @@ void view_plan(const struct world *w, struct view_record *v)
     v->plan.verify = wants_verify(w, v);
     v->plan.eager_bytes = eager_bytes(v);
     plan_costs(w, v);
-    if (v->edges > 0) { /* `direct` over those that are linked with all; eager messages would need every pair */
-        v->plan.algorithm = PLAN_DIRECT;
+    view_plan_ring(w, v);
+    if (v->edges > 0) { /* eager messages would need every pair */
         v->plan.eager_bytes = 0;
     }
+}
+
+/* One way from one member to another, as far as is known. */
+static double delay_us(const struct world *w, const struct view_record *v, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_either(&w->bandwidth, from, to);
+    return e != NULL && e->rtt_us > 0 ? (double)e->rtt_us / 2 : (double)v->plan.costs.delay_ns / 1000;
+}
+
+/* Edges that were not measured count as fast as the links of their members, so that a ring survives a newcomer. */
+void view_plan_ring(const struct world *w, struct view_record *v)
+{
+    uint32_t n = v->members;
+    struct member_network m;
+    v->plan.ring_ps = v->plan.ring_delay_us = 0;
+    if (n < PLAN_RING_LEAST || v->edges > 0 || !is_measured(w, v)) {
+        return;
+    }
+    const uint64_t *keys = member_rates_keys(w, v->ids, n);
+    if (!member_network(w, keys, n, &m)) {
+        return;
+    }
+    double us = 0;
+    uint16_t *order = w->common->scratch_order;
+    for (uint32_t i = 0; i < n; i++) {
+        order[i] = (uint16_t)v->ring[i];
+        us += delay_us(w, v, keys[v->ring[i]], keys[v->ring[(i + 1) % n]]);
+    }
+    v->plan.ring_ps = whole(cost_ring_load(&m.net, order).s_per_bit / copies(n) * 8e12);
+    v->plan.ring_delay_us = whole(us);
 }
 
 /* By more than probes err. */
@@ -131,5 +176,5 @@ bool view_plan_differs(const struct world *w, const struct view_record *v)
 {
     struct view_record now = *v;
     view_plan(w, &now);
-    return is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns);
+    return is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) || is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns);
 }

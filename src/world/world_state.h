@@ -472,8 +472,9 @@ enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL, REPORT_NO_MEMORY 
 enum report_verdict report_take(struct world *w, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
 void report_decide(struct world *w, struct group *g, struct view_record *next); /* M3 */
 
-/* view_plan.c: all but the ring and the algorithm of a view over all pairs. */
+/* view_plan.c: how a view does its operations, its ring known; what is known of another ring; all but trees. */
 void view_plan(const struct world *w, struct view_record *v);
+void view_plan_ring(const struct world *w, struct view_record *v);
 bool view_plan_differs(const struct world *w, const struct view_record *v); /* what a byte costs is known to be clearly something else now */
 
 /* view.c */
@@ -540,9 +541,6 @@ uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t
 /* view_trees.c: the trees of a view, members and missing edges known, and what is predicted of them; whether it would have others now */
 void view_trees(struct world *w, struct view_record *v);
 bool view_trees_differ(struct world *w, struct group *g);
-
-/* algorithm.c: of the larger operations in a view with this ring; `before`: what is used until now */
-uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uint32_t *ring, uint8_t before);
 
 /* vote.c */
 void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uint64_t header_view);

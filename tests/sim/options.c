@@ -60,11 +60,11 @@ void options_draw(struct options *o, uint64_t seed)
     o->eager_bytes = rng_below(&r, 3) == 0 ? 0 : pick(&r, 8, 1024);
     o->mesh_members = rng_below(&r, 4) == 0 ? pick(&r, 1, 4) : 32;
     o->room_slots = rng_below(&r, 2) == 0 ? pick(&r, 2, 4) : 32;
-    o->algorithm = rng_below(&r, 2) == 0 ? PLAN_DIRECT : PLAN_RING;
+    o->ring = rng_below(&r, 2) != 0;
     /* Limits of the library: one element goes round a ring alone: nobody else has anything to do meanwhile, and that must not look like a standstill. */
     o->places = !large && o->latency_ns <= 5 * CLOCK_MS && mix64(seed, 95) % 3 != 0; /* without a draw of its own */
     int64_t hop_ns = o->latency_ns * (o->places ? 1 + PLACES_APART : 1) + o->jitter_ns, round_ns = 2 * (int64_t)(o->peers + 8) * hop_ns;
-    o->algorithm = round_ns < o->stall_ns ? o->algorithm : PLAN_DIRECT;
+    o->ring = o->ring && round_ns < o->stall_ns;
     /* And who has sent its part waits while all others send theirs into what room there is. */
     o->room_slots = round_ns / (o->room_slots / 2) < o->stall_ns ? o->room_slots : 32;
     o->leaf_bytes = 32u << rng_below(&r, 4);
@@ -95,7 +95,7 @@ void options_print(const struct options *o)
            (double)o->latency_ns / 1e6, (double)o->jitter_ns / 1e6, (double)o->heartbeat_ns / 1e9, (double)o->dead_ns / 1e9,
            (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes, o->rate);
     printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, members %u, verify %d, think %d, windows %d,\n  burst %u at %u, refused %u by %u, ahead %d, lists %d\n",
-           o->frame_bytes, o->eager_bytes, o->mesh_members, o->room_slots, o->algorithm == PLAN_RING ? "ring" : "direct",
+           o->frame_bytes, o->eager_bytes, o->mesh_members, o->room_slots, o->ring ? "ring" : "direct",
            o->leaf_bytes, o->small_limits, o->max_members, o->verify, o->think, o->windows, o->burst, o->burst_at, o->refused, o->refused_by, o->refused_ahead,
            o->bulk);
     printf("  query %u %%, optimise %u %%, sync %u %%, update after an error %u %%, first %u %%\n", o->query_percent,

@@ -17,7 +17,7 @@ static inline struct cluster *scene_new(uint32_t peers, uint32_t steps)
                         .sync_percent = 100, .latency_ns = CLOCK_MS, .jitter_ns = CLOCK_MS, .heartbeat_ns = CLOCK_S / 2,
                         .dead_ns = 3 * CLOCK_S, .stall_ns = 3 * CLOCK_S, .persist_ns = CLOCK_MS, .measure_ns = 15 * CLOCK_S, .fault_ns = 2 * CLOCK_S,
                         .socket_bytes = 2000, .frame_bytes = 1024, .eager_bytes = 256, .mesh_members = 32,
-                        .room_slots = 8, .algorithm = PLAN_DIRECT, .leaf_bytes = 64, .scripted = true};
+                        .room_slots = 8, .leaf_bytes = 64, .scripted = true};
     cluster_init(cl, &o, false);
     cl->tail = calloc(CLUSTER_TAIL, CLUSTER_LINE);
     for (uint32_t i = 0; i < peers; i++) {

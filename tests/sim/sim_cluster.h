@@ -96,7 +96,7 @@ struct options {
     uint32_t socket_bytes;   /* room of a data connection */
     uint32_t rate;           /* bytes a second from one process to another; 0: no limit */
     uint32_t frame_bytes, eager_bytes, mesh_members, room_slots;
-    uint8_t algorithm;
+    bool ring;           /* programs wish for what goes round it or along it */
     uint32_t leaf_bytes, faults;
     uint32_t check_every;    /* steps of a machine between two looks at all of its invariants */
     uint32_t burst;          /* calls of the first and third step, launched in a few turns; 0: as many as `ops` */

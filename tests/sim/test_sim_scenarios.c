@@ -168,7 +168,7 @@ TEST(an_optimised_ring_is_the_order_of_the_next_view) /* R18: the solver's resul
 {
     struct cluster *cl = scene_new(4, 2);
     cl->opt.optimise_percent = 100;
-    cl->opt.algorithm = PLAN_RING;
+    cl->opt.ring = true;
     cl->plain_probes = true;
     for (cl->bandwidth_seed = 99; !all_far(cl);) {
         cl->bandwidth_seed++;

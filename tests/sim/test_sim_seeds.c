@@ -65,7 +65,7 @@ TEST(a_ring_on_which_one_frame_takes_most_of_a_stall_time_may_look_still) /* a v
     struct options o = plain_options();
     o.peers = 3;
     o.lanes = 1;
-    o.algorithm = PLAN_RING;
+    o.ring = true;
     o.eager_bytes = 0;
     o.frame_bytes = 4096;
     o.socket_bytes = 65536;

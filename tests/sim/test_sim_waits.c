@@ -5,10 +5,9 @@
 static struct cluster *ring_new(uint32_t peers, uint32_t steps)
 {
     struct cluster *cl = scene_new(peers, steps);
-    cl->opt.algorithm = PLAN_RING;
+    cl->opt.ring = true;
     cl->opt.eager_bytes = 0;
     cl->opt.sync_percent = 0;
-    cl->master.config.plan.algorithm = PLAN_RING;
     cl->master.config.plan.eager_bytes = 0;
     cl->master.master = master_init(&cl->master.config, cl->master.arena);
     return cl;

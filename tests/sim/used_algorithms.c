@@ -37,6 +37,15 @@ static bool wishes_one(uint64_t all)
     return all / 4 % 4 == 1;
 }
 
+/* Of what may be taken, what goes round the ring or along it, if there is any; in half of the seeds also what travels with its launch. */
+static uint16_t round_only(const struct options *o, uint16_t allowed)
+{
+    uint16_t before = allowed != 0 ? allowed : UINT16_MAX;
+    unsigned tiny = o->eager_bytes > 0 && environment(o) >> 21 & 1;
+    uint16_t round = (uint16_t)(before & (1u << PLAN_RING | 1u << PLAN_CHAIN | 1u << PLAN_FOREST | tiny << PLAN_TINY));
+    return round != 0 ? round : allowed;
+}
+
 /* Each has measured something else, all have the same environment; without draws of their own. */
 void algorithms_config(const struct options *o, struct node *n)
 {
@@ -51,6 +60,9 @@ void algorithms_config(const struct options *o, struct node *n)
     }
     for (int k = 0; k < PLAN_KINDS && wishes_one(all); k++) {
         n->config.wishes.allowed[k] = alone(all, (enum plan_kind)k);
+    }
+    for (int k = 0; k < PLAN_KINDS && o->ring; k++) {
+        n->config.wishes.allowed[k] = round_only(o, n->config.wishes.allowed[k]);
     }
 }
 

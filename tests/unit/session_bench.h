@@ -139,7 +139,7 @@ static inline void decided(struct bench *b, uint32_t number, uint8_t cause, cons
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1), .cause = cause,
                          .sizes = {PEERS, PEERS, 1, b->largest != 0 ? b->largest : PEERS},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT,
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024,
                                   .stall_ms = b->stall_ms},
                          .members = PEERS, .added = number == 1 ? PEERS : 0, .weights = b->edge || b->apart ? PEERS : 0, .edges = b->edge || b->apart, .decisions = d != NULL};
     if (cause == CAUSE_PEER_LOST) {
@@ -201,7 +201,7 @@ static inline void view_between(struct bench *b, uint32_t from, uint32_t to, uin
     uint32_t members = PEERS - (to - from);
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = cause, .culprit = peer_id(culprit),
                          .sizes = {members, members, 1, members},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024},
                          .members = members, .removed = to - from, .text = "why"};
     writer_init(&w, raw, sizeof raw);
     put_view(&w, &m);
@@ -351,7 +351,7 @@ static inline void refusal_from(struct bench *b, uint32_t peer, const struct msg
 
 static inline void hold(struct bench *b, uint32_t peer, uint32_t view, uint64_t tag)
 {
-    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024};
     unsigned char raw[128];
     struct writer w;
     writer_init(&w, raw, sizeof raw);

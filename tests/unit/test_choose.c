@@ -37,8 +37,6 @@ TEST(what_was_never_measured_goes_as_it_always_did) /* members of a master that 
             EXPECT_EQ(choose_algorithm(&c).ns, 0);
             c.small = true;
             EXPECT_EQ(chosen(&c), PLAN_TINY);
-            c.ring = true;
-            EXPECT_EQ(chosen(&c), PLAN_TINY);
         }
     }
 }
@@ -52,7 +50,8 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
                                        rng_next(&rng) >> rng_below(&rng, 64));
         c.small = rng_below(&rng, 4) == 0;
         c.plain = rng_below(&rng, 2) == 0;
-        c.ring = rng_below(&rng, 8) == 0;
+        c.ring.link_ps = rng_below(&rng, 2) == 0 ? 0 : (uint32_t)(rng_next(&rng) >> (32 + rng_below(&rng, 32)));
+        c.ring.delay_us = (uint32_t)(rng_next(&rng) >> (32 + rng_below(&rng, 32)));
         c.uneven = rng_below(&rng, 8) == 0;
         c.pairs = plan_kind_pairs((uint8_t)c.kind) && rng_below(&rng, 4) == 0;
         c.handed_on = c.uneven && plan_kind_pairs((uint8_t)c.kind) && rng_below(&rng, 2) == 0;
@@ -67,11 +66,11 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
         EXPECT(plan_offers(c.kind, a.algorithm) || (a.algorithm == PLAN_TINY && c.small));
         EXPECT(c.plain || !plan_kind_sums((uint8_t)c.kind) || !plan_sends_sums(a.algorithm));
         EXPECT(a.algorithm != PLAN_FOREST || (c.forest.usable && !c.small));
-        EXPECT(!c.uneven || a.algorithm == PLAN_DIRECT || a.algorithm == PLAN_FOREST || (c.kind == PLAN_ALL_REDUCE && c.ring && a.algorithm == PLAN_RING) ||
+        EXPECT(!c.uneven || a.algorithm == PLAN_DIRECT || a.algorithm == PLAN_FOREST || (c.kind == PLAN_ALL_REDUCE && c.ring.link_ps > 0 && a.algorithm == PLAN_RING) ||
                c.kind == PLAN_SEND || (a.algorithm == PLAN_PAIRWISE && !c.handed_on) || (c.small && a.algorithm == PLAN_TINY));
         EXPECT(!c.pairs || !plan_packs(c.kind, a.algorithm));
         seen[c.kind] |= 1u << a.algorithm;
-        for (int other = 0; other < PLAN_ALGORITHMS && !c.ring; other++) {
+        for (int other = 0; other < PLAN_ALGORITHMS; other++) {
             struct choose_call one = c;
             one.allowed = (uint16_t)(1u << other);
             struct choose_answer b = choose_algorithm(&one);
@@ -155,6 +154,47 @@ TEST(bytes_over_a_slow_link_take_as_long_as_the_link_does) /* at 100 ms 64 MiB w
     EXPECT_EQ(predicted(c, PLAN_DIRECT), before);
 }
 
+TEST(ring_is_taken_where_its_edges_are_faster_than_other_pairs) /* a pair that is slow, and the ring goes round it */
+{
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 4, 1 << 26);
+    c.link_ps = 80000; /* 100 Mb/s: 10 s */
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c.ring = (struct ring_costs){.link_ps = 8000, .delay_us = 4 * 10000};
+    EXPECT_EQ(chosen(&c), PLAN_RING);
+    c.ring.link_ps = 79000; /* no clear gain */
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c.uneven = true; /* shares that are not equal: round a ring each member carries the same */
+    c.ring.link_ps = 8000;
+    EXPECT_EQ(chosen(&c), PLAN_RING);
+    c.ring.link_ps = 0;
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c = call_of(PLAN_BROADCAST, 4, 1 << 26); /* a chain goes along it */
+    c.link_ps = 80000;
+    c.ring.link_ps = 8000;
+    EXPECT_EQ(chosen(&c), PLAN_CHAIN);
+}
+
+TEST(small_buffers_do_not_go_round_a_ring_that_is_faster) /* the whole world took it from its first megabyte on */
+{
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 12, 1 << 18);
+    c.costs.delay_ns = 50000000;
+    c.link_ps = 80000; /* 38 ms, and three delays: one half of a second and 22 delays are more */
+    c.ring = (struct ring_costs){.link_ps = 8000, .delay_us = 12 * 50000};
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c.bytes = 1 << 25;
+    EXPECT_EQ(chosen(&c), PLAN_RING);
+}
+
+TEST(delays_round_a_ring_are_hidden_behind_long_parts) /* each part is on its way while the next one is sent */
+{
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 4, 1 << 26); /* parts of 16 MiB, six times */
+    c.costs = (struct costs){.delay_ns = 50000000};
+    c.ring = (struct ring_costs){.link_ps = 80000, .delay_us = 4 * 30000};
+    EXPECT_EQ(predicted(c, PLAN_RING) / 1000, (6 * (UINT64_C(1) << 24) * 80 + 30000000 + 2 * 50000000) / 1000);
+    c.bytes = 1 << 16; /* six delays, and the last part */
+    EXPECT_EQ(predicted(c, PLAN_RING) / 1000, ((1 << 14) * 80 + 6 * 30000000 + 2 * 50000000) / 1000);
+}
+
 TEST(the_choice_follows_size_and_world)
 {
     struct choose_call c = call_of(PLAN_ALL_REDUCE, 2, 4);
@@ -212,8 +252,6 @@ TEST(the_choice_follows_size_and_world)
     c = call_of(PLAN_ALL_REDUCE, 64, 1 << 18);
     c.plain = false;
     EXPECT_EQ(chosen(&c), PLAN_DIRECT);
-    c.plain = c.ring = true; /* measured edges say more than one machine's costs */
-    EXPECT_EQ(chosen(&c), PLAN_RING);
 }
 
 static uint8_t only(enum plan_algorithm a)

@@ -320,7 +320,7 @@ TEST(lists_of_a_view_must_fit_together) /* each alone would, on the same bytes *
 
 TEST(plans_of_a_view_are_held_to_the_bounds) /* buffers are made from these numbers */
 {
-    struct msg_view m = {.plan = {.lanes = 64, .frame_bytes = 131072, .eager_bytes = 16384, .algorithm = 2}};
+    struct msg_view m = {.plan = {.lanes = 64, .frame_bytes = 131072, .eager_bytes = 16384}};
     EXPECT(view_accepted(&m, 0));
     struct msg_view bad = m;
     bad.plan.lanes++;
@@ -330,9 +330,6 @@ TEST(plans_of_a_view_are_held_to_the_bounds) /* buffers are made from these numb
     EXPECT(!view_accepted(&bad, 0));
     bad = m;
     bad.plan.eager_bytes = BOUNDS_EAGER_BYTES + 1;
-    EXPECT(!view_accepted(&bad, 0));
-    bad = m;
-    bad.plan.algorithm++;
     EXPECT(!view_accepted(&bad, 0));
 }
 

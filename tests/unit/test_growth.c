@@ -29,7 +29,7 @@ static void view_of(struct bench *b, uint32_t number, uint32_t members, uint32_t
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .sizes = {members, members, 1, members},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024},
                          .members = members, .added = members, .edges = edges, .decisions = aborts};
     put_view(&w, &m);
     for (uint32_t i = 0; i < members; i++) {
@@ -379,7 +379,7 @@ TEST(a_view_that_tells_of_many_clashes_finds_room_for_all_who_differ) /* of thos
     freeze(b, 1);
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}, .members = PEERS, .decisions = CLASHES,
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT}};
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024}};
     put_view(&w, &m);
     for (uint32_t i = 0; i < PEERS; i++) {
         put_u32(&w, i);

@@ -156,9 +156,12 @@ TEST(byte_costs_what_it_takes_where_equal_shares_wait_longest) /* or 64 MiB go t
     /* Half of the buffer goes over that edge, where each member sends three halves of it. */
     EXPECT(p[0].last_view.plan.link_ps > 2666000 && p[0].last_view.plan.link_ps < 2667000);
     EXPECT_EQ(p[0].last_view.plan.costs.delay_ns, 50000000); /* no round trip is known: as they say of their way to the master */
+    EXPECT_EQ(p[0].last_view.plan.ring_ps, 400000); /* the ring goes round that edge, and the slow member decides */
+    EXPECT_EQ(p[0].last_view.plan.ring_delay_us, 4 * 50000);
     peer_crash(c, &p[3]);
     EXPECT_EQ(p[0].member_count, 3);
     EXPECT(p[0].last_view.plan.link_ps > 3999000 && p[0].last_view.plan.link_ps < 4001000);
+    EXPECT_EQ(p[0].last_view.plan.ring_ps, 16000); /* it goes the other way over that edge, which is good */
     cluster_free(c);
 }
 
@@ -176,6 +179,7 @@ TEST(pair_counts_with_what_was_measured) /* a pair 100 ms apart expected 64 MiB 
     EXPECT_EQ(cluster_measure(c, one_gigabit, false), 2);
     EXPECT(!p[0].voting && p[0].last_view.answers == VOTE_OPTIMISE);
     EXPECT_EQ(p[0].last_view.plan.link_ps, 8000);
+    EXPECT_EQ(p[0].last_view.plan.ring_ps, 0); /* of two there is none */
     EXPECT_EQ(p[0].ring[0] + p[0].ring[1], 1);
     uint64_t view = p[0].view;
     for (uint32_t i = 0; i < 2; i++) {
@@ -200,6 +204,7 @@ TEST(members_are_as_far_apart_as_was_measured_wherever_the_master_is) /* one acr
     const uint32_t better[3] = {0, 2, 1};
     cluster_solved(c, c->solve, better, 3);
     EXPECT_EQ(p[0].last_view.plan.costs.delay_ns, 200000);
+    EXPECT_EQ(p[0].last_view.plan.ring_delay_us, 3 * 200);
     cluster_free(c);
 }
 

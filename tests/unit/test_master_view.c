@@ -402,7 +402,7 @@ TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans d
     EXPECT_EQ(d->edges[0].a, a->id);
     EXPECT_EQ(d->edges[0].b, b->id);
     EXPECT_EQ(d->edges[0].relay, d->id);
-    EXPECT_EQ(d->last_view.plan.algorithm, 1); /* direct, over those that are linked with all */
+    EXPECT_EQ(d->last_view.plan.ring_ps, 0); /* none goes over a pair without a link */
     EXPECT_EQ(d->last_view.plan.eager_bytes, 0);
     EXPECT_EQ(d->last_view.weights, 3);
     EXPECT_EQ(d->weights[0] + d->weights[1], 0);

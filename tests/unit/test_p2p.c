@@ -158,10 +158,10 @@ TEST(lists_at_their_limits_fit_their_frames) /* else a legal message could not b
 TEST(the_parameter_hash_depends_on_every_field) /* else peers reduce what others did not mean */
 {
     const struct op_params p = {.count = 1000, .dtype = 10, .op = 0, .quant = 0, .quant_dtype = 0};
-    const struct plan_view v = {.lanes = 4, .frame_bytes = 131072, .eager_bytes = 16384, .algorithm = 1};
+    const struct plan_view v = {.lanes = 4, .frame_bytes = 131072, .eager_bytes = 16384};
     uint64_t base = p2p_params_hash(&p, &v);
     EXPECT(base == p2p_params_hash(&p, &v));
-    for (int bit = 0; bit < 3 * 64 + 6 * 8 + 16 + 32 + 32 + 8; bit++) {
+    for (int bit = 0; bit < 3 * 64 + 6 * 8 + 16 + 32 + 32; bit++) {
         struct op_params q = p;
         struct plan_view u = v;
         int b = bit;
@@ -175,10 +175,8 @@ TEST(the_parameter_hash_depends_on_every_field) /* else peers reduce what others
             u.lanes ^= (uint16_t)(1u << b);
         } else if ((b -= 16) < 32) {
             u.frame_bytes ^= (uint32_t)1 << b;
-        } else if ((b -= 32) < 32) {
-            u.eager_bytes ^= (uint32_t)1 << b;
         } else {
-            u.algorithm ^= (uint8_t)(1u << (b - 32));
+            u.eager_bytes ^= (uint32_t)1 << (b - 32);
         }
         uint64_t other = p2p_params_hash(&q, &u);
         int moved = __builtin_popcountll(base ^ other);
@@ -189,6 +187,6 @@ TEST(the_parameter_hash_depends_on_every_field) /* else peers reduce what others
 TEST(the_parameter_hash_is_the_same_everywhere) /* it travels: computed apart from this code */
 {
     const struct op_params p = {.count = 1000, .root = 0x100000002u, .layout = 77, .kind = 3, .dtype = 10, .op = 1, .quant = 2, .quant_dtype = 3};
-    const struct plan_view v = {.lanes = 4, .frame_bytes = 131072, .eager_bytes = 16384, .algorithm = 1};
-    EXPECT(p2p_params_hash(&p, &v) == 0x16A57259340E3A9Du);
+    const struct plan_view v = {.lanes = 4, .frame_bytes = 131072, .eager_bytes = 16384};
+    EXPECT(p2p_params_hash(&p, &v) == 0x1420828E0AA69A35u);
 }

@@ -15,7 +15,7 @@ static void view_without(struct bench *b, uint32_t number, const uint32_t *keys,
     writer_init(&w, raw, sizeof raw);
     uint32_t removed = (uint32_t)__builtin_popcountll(lost);
     struct msg_view m = {.view = view_id(number), .parent = keys != NULL ? 0 : view_id(number - 1), .sizes = {left, left, 1, left},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096},
                          .removed = removed, .added = keys != NULL ? MEMBERS : 0, .members = left};
     put_view(&w, &m);
     for (uint32_t i = 0; i < MEMBERS; i++) {

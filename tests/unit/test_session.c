@@ -310,7 +310,7 @@ TEST(culprit_that_is_still_a_member_is_named_with_its_rank) /* "deadline passed,
 TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on with different bits */
 {
     struct bench *b = bench_new();
-    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024};
     float x = 1, y = 0;
     launch(b, 0, 5, &x, &y);
     eager(b, 1, 1, 5, 10);

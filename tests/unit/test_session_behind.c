@@ -95,7 +95,7 @@ TEST(a_success_says_that_all_have_come_to_what_was_refused_before_it)
             put_eager(&w, &(struct msg_eager){.name = name, .params = one_float, .bytes = 4});
             put_bytes(&w, &in, 4);
             from_peer(b, peer, FRAME_EAGER, view_id(1), &w);
-            struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+            struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024};
             writer_init(&w, raw, sizeof raw);
             put_hold(&w, &(struct msg_hold){.name = name, .origin = peer_id(peer), .params = p2p_params_hash(&one_float, &plan)});
             from_peer(b, peer, FRAME_HOLD, view_id(1), &w);

@@ -88,7 +88,7 @@ static void failing_view(struct bench *b, uint32_t number)
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .parent = view_id(number - 1), .sizes = {PEERS, PEERS, 1, PEERS},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024},
                          .members = PEERS};
     put_view(&w, &m);
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -108,7 +108,7 @@ TEST(return_that_a_failed_step_had_decided_is_told_all_the_same) /* state says r
     hold(b, 1, 1, 5);
     unsigned char raw[128];
     struct writer w;
-    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024};
     writer_init(&w, raw, sizeof raw);
     put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(2), .params = p2p_params_hash(&one_float, &plan)});
     struct frame_header h = {.type = FRAME_HOLD, .length = (uint32_t)w.used, .run = run, .view = view_id(1)};
@@ -240,7 +240,7 @@ TEST(call_given_up_before_it_was_launched_is_refused_with_its_number) /* launche
 
 static void hold_round(struct bench *b, uint32_t peer, uint8_t round, uint64_t digest)
 {
-    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024};
     unsigned char raw[128];
     struct writer w;
     writer_init(&w, raw, sizeof raw);

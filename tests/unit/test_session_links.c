@@ -22,7 +22,7 @@ static void grow(struct bench *b, uint32_t count)
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {count + 1, count + 1, 1, count + 1},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024},
                          .members = count + 1, .added = count + 1 - PEERS};
     put_view(&w, &m);
     for (uint32_t i = PEERS; i <= count; i++) {
@@ -168,7 +168,7 @@ static void part(struct bench *b, uint32_t number, bool apart)
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .parent = view_id(number - 1), .sizes = {PEERS, PEERS, 1, PEERS},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096},
                          .members = PEERS, .weights = apart ? PEERS : 0, .edges = apart};
     put_view(&w, &m);
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -263,7 +263,7 @@ TEST(edges_out_of_order_are_no_view) /* a pair would be looked for where it is n
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT}, .members = PEERS, .edges = 2};
+                         .plan = {.lanes = 1, .frame_bytes = 4096}, .members = PEERS, .edges = 2};
     put_view(&w, &m);
     for (uint32_t i = 0; i < PEERS; i++) {
         put_u32(&w, i);
@@ -313,7 +313,7 @@ static void crowded(struct bench *b, const char *why)
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {NEW + 1, NEW + 1, 1, NEW + 1},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT}, .cause = CAUSE_PEER_LOST,
+                         .plan = {.lanes = 1, .frame_bytes = 4096}, .cause = CAUSE_PEER_LOST,
                          .culprit = peer_id(1), .members = NEW + 1, .added = NEW, .removed = PEERS - 1, .edges = 1};
     snprintf(m.text, sizeof m.text, "%s", why);
     put_view(&w, &m);
@@ -347,7 +347,7 @@ static void lose_one_of_a_crowd(struct bench *b)
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(3), .parent = view_id(2), .sizes = {NEW, NEW, 1, NEW},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT}, .cause = CAUSE_PEER_LOST,
+                         .plan = {.lanes = 1, .frame_bytes = 4096}, .cause = CAUSE_PEER_LOST,
                          .culprit = peer_id(4), .members = NEW, .removed = 1, .decisions = 2};
     put_view(&w, &m);
     put_u64(&w, peer_id(4));

@@ -278,7 +278,7 @@ static void blocked_by_one(struct bench *b)
     struct writer w;
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = CAUSE_BLOCKED, .culprit = peer_id(1),
                          .sizes = {PEERS, PEERS, 1, PEERS}, .members = PEERS, .text = "why",
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT}};
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024}};
     freeze(b, 1);
     writer_init(&w, raw, sizeof raw);
     put_view(&w, &m);

@@ -3,7 +3,7 @@
 #include "session_bench.h"
 
 static const struct op_params large = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM, .algorithm = PLAN_DIRECT}; /* too many for EAGER */
-static const struct plan_view bench_plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+static const struct plan_view bench_plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024};
 
 static uint32_t actions(const struct bench *b, enum session_action kind)
 {

@@ -11,7 +11,7 @@ static void plant(struct bench *b, const uint32_t *share, const uint16_t *parent
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT, .tree_mib_ns = 5000000, .tree_delay_us = 300},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .tree_mib_ns = 5000000, .tree_delay_us = 300},
                          .members = PEERS, .weights = edge ? PEERS : 0, .trees = TREES, .edges = edge};
     put_view(&w, &m);
     for (uint32_t i = 0; i < PEERS; i++) {

@@ -100,7 +100,7 @@ static void lanes_done(struct bench *b, uint32_t slot)
 
 static void hold_from(struct bench *b, uint32_t peer, uint32_t seq, enum plan_kind kind, uint32_t root)
 {
-    struct plan_view plan = {.lanes = 1, .frame_bytes = PART, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    struct plan_view plan = {.lanes = 1, .frame_bytes = PART, .eager_bytes = 1024};
     struct op_params p = params(kind, root);
     struct writer *w = writer();
     put_hold(w, &(struct msg_hold){.name = {.space = SPACE_ORDERED, .seq = seq}, .origin = peer_id(peer), .params = p2p_params_hash(&p, &plan)});

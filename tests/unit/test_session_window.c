@@ -33,7 +33,7 @@ static void view(struct bench *b, bool frozen, const struct op_name *aborted)
     unsigned char raw[1024];
     struct writer w;
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = CAUSE_LINK_LOST, .culprit = peer_id(1),
-                         .sizes = {PEERS, PEERS, 1, PEERS}, .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .sizes = {PEERS, PEERS, 1, PEERS}, .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024},
                          .members = PEERS, .decisions = aborted != NULL, .text = "why"};
     writer_init(&w, raw, sizeof raw);
     put_view(&w, &m);

@@ -82,7 +82,7 @@ static uint32_t view_of(uint32_t number, uint32_t members)
 {
     struct writer w;
     struct msg_view m = {.view = view_id(number), .sizes = {members, members, 1, members},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024},
                          .members = members, .added = members};
     writer_init(&w, list, sizeof list);
     put_view(&w, &m);

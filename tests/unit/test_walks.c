@@ -21,6 +21,7 @@ static struct bench *bench_among(uint32_t members)
     static unsigned char raw[1 << 19];
     struct session_config c = bench_config();
     c.check_every = UINT32_MAX; /* looks at all there is */
+    c.wishes.allowed[PLAN_ALL_REDUCE] = 1u << PLAN_RING;
     c.max_members = MANY;
     c.first = 4 * FLIGHT; /* so that no table grows in what is counted */
     c.max_ops = c.max_records = BOUNDS_OPS;
@@ -29,7 +30,7 @@ static struct bench *bench_among(uint32_t members)
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(2), .sizes = {members, members, 1, members}, .members = members, .added = members,
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_RING}};
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024}};
     put_view(&w, &m);
     for (uint32_t i = 0; i < members; i++) {
         put_member_info(&w, &(struct member_info){.id = peer_id(i), .lanes = 1});

@@ -291,10 +291,11 @@ static void view_fill(void *at, struct rng *rng)
     v->m.plan.lanes = (uint16_t)rng_below(rng, BOUNDS_LANES + 1);
     v->m.plan.frame_bytes = (uint32_t)rng_below(rng, BOUNDS_FRAME_BYTES + 1);
     v->m.plan.eager_bytes = (uint32_t)rng_below(rng, BOUNDS_EAGER_BYTES + 1);
-    v->m.plan.algorithm = (uint8_t)rng_below(rng, 3);
     v->m.plan.verify = (uint8_t)rng_below(rng, 2);
     fill_costs(rng, &v->m.plan.costs);
     v->m.plan.link_ps = (uint32_t)rng_next(rng);
+    v->m.plan.ring_ps = (uint32_t)rng_next(rng);
+    v->m.plan.ring_delay_us = (uint32_t)rng_next(rng);
     v->m.plan.crowd = (uint16_t)rng_next(rng);
     v->m.plan.stall_ms = fill_stall(rng);
     v->m.plan.tree_mib_ns = (uint32_t)rng_next(rng);

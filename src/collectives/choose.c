@@ -5,7 +5,7 @@
  * message and receives one pays `message`, for a byte `byte` (half of them each end); READY goes to all partners before data may come, HOLD to
  * all members at the end.  Counted at each file of an algorithm.
  * Source: Hockney, "The communication challenge for MPP", 1994; Thakur, Rabenseifner and Gropp, 2005.
- * Invariant: nothing here overflows: above 64 MiB time grows as the bytes do, and costs are cut at 2^17, those of links at 2^23.
+ * Invariant: nothing here overflows: above 64 MiB time but for delays grows as the bytes do, and costs are cut at 2^17, those of links at 2^23.
  * SPDX-License-Identifier: MIT */
 #include "collectives/choose.h"
 
@@ -240,18 +240,18 @@ static uint64_t delays_ns(const struct choose_call *c, enum plan_algorithm algor
     return idle > bytes + hop ? idle - bytes : hop;
 }
 
-static uint64_t predict_ns(const struct choose_call *c, enum plan_algorithm algorithm)
+static struct choose_answer predict(const struct choose_call *c, enum plan_algorithm algorithm)
 {
     struct load l = load_of(c, algorithm);
     bool launch = c->small && algorithm == PLAN_TINY; /* the data are the announcement, and HOLD is all that comes after */
     uint64_t holds = 2 * least(c->world - 1, 32), said = launch ? 0 : 2;
     uint64_t byte = least(c->costs.byte_ps, CHOOSE_MOST_PS), link = link_ps(c, algorithm), slower = link > byte ? link : byte;
-    uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, slower) + delays_ns(c, algorithm, &l, slower) +
-                   (!launch + 1) * least(c->costs.delay_ns, COSTS_MOST);
+    uint64_t ends = (!launch + 1) * least(c->costs.delay_ns, COSTS_MOST), delay = delays_ns(c, algorithm, &l, slower) + ends;
+    uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, slower) + delay;
     uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1, byte) / c->world *
                      c->crowd / CHOOSE_CROWD;
-    uint64_t ns = way > cores ? way : cores;
-    return algorithm == PLAN_FOREST ? choose_forest_ns(&c->forest, c->bytes, ns) : ns;
+    struct choose_answer a = way > cores ? (struct choose_answer){algorithm, way, delay, link > byte} : (struct choose_answer){algorithm, cores, 0, false};
+    return algorithm == PLAN_FOREST ? choose_forest(&c->forest, c->bytes, a, ends) : a;
 }
 
 /* The algorithms that have a plan for this call, as bits. */
@@ -292,16 +292,23 @@ static unsigned narrow(unsigned set, unsigned wanted)
 
 /* Unless another is clearly faster, what asks least of the others is taken: direct and pairwise wait for nobody's turn, and what
  * travels with its launch for nobody's room. */
-static bool keeps(unsigned set, enum plan_algorithm usual, uint64_t ns, uint64_t least_ns)
+static bool keeps(uint64_t ns, uint64_t least_ns)
 {
-    return (set >> usual & 1) != 0 && ns - ns / 10 <= least_ns;
+    return ns - ns / 10 <= least_ns;
+}
+
+/* Twice as many bytes, so often. */
+static struct choose_answer doubled(struct choose_answer a, unsigned times)
+{
+    uint64_t rest = a.ns - a.delay_ns;
+    a.ns = rest > (UINT64_MAX - a.delay_ns) >> times ? UINT64_MAX : (rest << times) + a.delay_ns;
+    return a;
 }
 
 struct choose_answer choose_algorithm(const struct choose_call *call)
 {
     struct choose_call c = *call;
-    struct choose_answer best = {.ns = UINT64_MAX};
-    uint64_t ns[PLAN_ALGORITHMS];
+    struct choose_answer all[PLAN_ALGORITHMS], best = {.algorithm = PLAN_ALGORITHMS};
     unsigned halved = 0;
     for (; c.bytes > CHOOSE_MOST_BYTES; c.bytes /= 2) {
         halved++;
@@ -309,16 +316,16 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
     unsigned set = narrow(possible(&c), c.allowed);
     set = c.told ? set : narrow(set, ~hiding_late(c.kind));
     for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
-        ns[a] = (set >> a & 1) != 0 ? predict_ns(&c, (enum plan_algorithm)a) : UINT64_MAX;
-        best = ns[a] < best.ns ? (struct choose_answer){(enum plan_algorithm)a, ns[a]} : best;
+        if ((set >> a & 1) != 0) {
+            all[a] = doubled(predict(&c, (enum plan_algorithm)a), halved);
+            best = best.algorithm == PLAN_ALGORITHMS || all[a].ns < best.ns ? all[a] : best;
+        }
     }
-    if (c.small && keeps(set, PLAN_TINY, ns[PLAN_TINY], best.ns)) {
-        best = (struct choose_answer){PLAN_TINY, ns[PLAN_TINY]};
-    } else if (keeps(set, PLAN_DIRECT, ns[PLAN_DIRECT], best.ns)) {
-        best = (struct choose_answer){PLAN_DIRECT, ns[PLAN_DIRECT]};
-    } else if (keeps(set, PLAN_PAIRWISE, ns[PLAN_PAIRWISE], best.ns)) {
-        best = (struct choose_answer){PLAN_PAIRWISE, ns[PLAN_PAIRWISE]};
+    static const enum plan_algorithm usual[] = {PLAN_TINY, PLAN_DIRECT, PLAN_PAIRWISE};
+    for (size_t i = c.small ? 0 : 1; i < sizeof usual / sizeof usual[0]; i++) {
+        if ((set >> usual[i] & 1) != 0 && keeps(all[usual[i]].ns, best.ns)) {
+            return all[usual[i]];
+        }
     }
-    best.ns = best.ns > UINT64_MAX >> halved ? UINT64_MAX : best.ns << halved;
     return best;
 }

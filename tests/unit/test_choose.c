@@ -99,9 +99,9 @@ TEST(trees_are_taken_where_they_are_predicted_to_be_faster) /* else a view with 
     c.forest.mib_ns = 12345678;
     c.link_ps = 1 << 23; /* is what direct pays; the trees' own time counts for them */
     EXPECT_EQ(chosen(&c), PLAN_FOREST);
-    EXPECT_EQ(predicted(c, PLAN_FOREST), UINT64_C(64) * 12345678 + 50000000);
-    c.bytes = UINT64_C(64) << 30; /* time goes on as bytes do, and does not overflow */
-    EXPECT_EQ(predicted(c, PLAN_FOREST) >> 10, UINT64_C(64) * 12345678 + 50000000);
+    EXPECT_EQ(predicted(c, PLAN_FOREST), UINT64_C(64) * 12345678 + 50000000 + 2 * 20000); /* READY and HOLD */
+    c.bytes = UINT64_C(64) << 30; /* time goes on as bytes do but for delays, and does not overflow */
+    EXPECT_EQ(predicted(c, PLAN_FOREST), (UINT64_C(64) << 10) * 12345678 + 50000000 + 2 * 20000);
     c = call_of(PLAN_ALL_REDUCE, 8, 4 << 10);
     c.forest = (struct forest){.usable = true};
     c.small = true;
@@ -172,6 +172,25 @@ TEST(ring_is_taken_where_its_edges_are_faster_than_other_pairs) /* a pair that i
     c.link_ps = 80000;
     c.ring.link_ps = 8000;
     EXPECT_EQ(chosen(&c), PLAN_CHAIN);
+}
+
+TEST(what_links_take_is_told_apart_from_delays_and_processors) /* measured times correct it alone */
+{
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 4, 1 << 26);
+    EXPECT(!choose_algorithm(&c).links);
+    c.link_ps = 80000;
+    struct choose_answer a = choose_algorithm(&c);
+    EXPECT(a.algorithm == PLAN_DIRECT && a.links);
+    EXPECT_EQ(a.delay_ns, 4 * 20000);
+    c.bytes = UINT64_C(1) << 30; /* sixteen times as many bytes, and as many delays */
+    struct choose_answer b = choose_algorithm(&c);
+    EXPECT_EQ(b.delay_ns, a.delay_ns);
+    EXPECT_EQ(b.ns - b.delay_ns, 16 * (a.ns - a.delay_ns));
+    c.crowd = UINT16_MAX; /* a host with so many members that its cores decide */
+    EXPECT(!choose_algorithm(&c).links);
+    c.bytes = UINT64_MAX;
+    c.link_ps = UINT32_MAX;
+    EXPECT(choose_algorithm(&c).ns >= b.ns); /* nothing overflows */
 }
 
 TEST(small_buffers_do_not_go_round_a_ring_that_is_faster) /* the whole world took it from its first megabyte on */

@@ -1,7 +1,8 @@
 /* distant_sums.c - all-reduces of this library between hosts of an emulated network, for bench/wan/distant.py.
  *
  * A rank per host, the master in rank 0's process.  Everything is as the library has it by default, with one connection per peer.
- * Usage: distant_sums BYTES CALLS BUDGET_S IDLE_S OPTIMISE, the last 1 to measure the links first; a line of JSON for each call.
+ * Usage: distant_sums BYTES CALLS BUDGET_S IDLE_S OPTIMISE; a line of JSON for each call.  The last is how often links are measured: before
+ * the calls, then before as many calls again, which take what the ones before have shown.  0: never.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "wan/distant.h"
@@ -112,11 +113,14 @@ int main(int argc, char **argv)
         s.in[i] = distant_given(s.d.rank, i);
     }
     join(&s);
-    if (atoi(argv[5]) == 1) {
-        optimise(&s);
-    }
-    distant_measure(&s.d, &(struct distant_calls){.begin = begin, .call = call, .wrong = wrong, .context = &s});
-    tell_plan(&s);
+    int rounds = atoi(argv[5]);
+    do {
+        if (rounds > 0) {
+            optimise(&s);
+        }
+        distant_measure(&s.d, &(struct distant_calls){.begin = begin, .call = call, .wrong = wrong, .context = &s});
+        tell_plan(&s);
+    } while (--rounds > 0);
     distant_meet(&s.d);
     must(pcclDestroyCommunicator(s.comm), "destroy");
     distant_end(&s.d);

@@ -24,6 +24,7 @@ PLAIN(fence)
 PLAIN(staged)
 PLAIN(probe)
 PLAIN(measured)
+PLAIN(took)
 
 /* A list: decode and encode `count` items, as long as they are good. */
 #define ITEMS(name, type)                                                                                              \
@@ -217,7 +218,7 @@ static const echo echoes[] = {
     [FRAME_VIEW] = echo_view,         [FRAME_VOTE] = echo_vote,         [FRAME_ANSWER] = echo_answer,
     [FRAME_ADMIT] = echo_admit,       [FRAME_LINKED] = echo_linked,     [FRAME_FENCE] = echo_fence,
     [FRAME_ELECTED] = echo_elected,   [FRAME_STAGED] = echo_staged,     [FRAME_PROBE] = echo_probe,
-    [FRAME_MEASURED] = echo_measured, [FRAME_VIEW_PART] = echo_view_part,
+    [FRAME_MEASURED] = echo_measured, [FRAME_VIEW_PART] = echo_view_part, [FRAME_TOOK] = echo_took,
     [FRAME_EXPECT] = echo_expect,     [FRAME_TOPOLOGY] = echo_topology, [FRAME_TOPOLOGY_PAGE] = echo_topology_page,
 };
 

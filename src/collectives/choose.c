@@ -246,12 +246,12 @@ static struct choose_answer predict(const struct choose_call *c, enum plan_algor
     bool launch = c->small && algorithm == PLAN_TINY; /* the data are the announcement, and HOLD is all that comes after */
     uint64_t holds = 2 * least(c->world - 1, 32), said = launch ? 0 : 2;
     uint64_t byte = least(c->costs.byte_ps, CHOOSE_MOST_PS), link = link_ps(c, algorithm), slower = link > byte ? link : byte;
-    uint64_t ends = (!launch + 1) * least(c->costs.delay_ns, COSTS_MOST), delay = delays_ns(c, algorithm, &l, slower) + ends;
+    uint64_t hold = least(c->costs.delay_ns, COSTS_MOST), ready = launch ? 0 : hold, delay = ready + delays_ns(c, algorithm, &l, slower) + hold;
     uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, slower) + delay;
     uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1, byte) / c->world *
                      c->crowd / CHOOSE_CROWD;
-    struct choose_answer a = way > cores ? (struct choose_answer){algorithm, way, delay, link > byte} : (struct choose_answer){algorithm, cores, 0, false};
-    return algorithm == PLAN_FOREST ? choose_forest(&c->forest, c->bytes, a, ends) : a;
+    struct choose_answer a = way > cores ? (struct choose_answer){algorithm, way, delay, hold, link > byte} : (struct choose_answer){algorithm, cores, 0, 0, false};
+    return algorithm == PLAN_FOREST ? choose_forest(&c->forest, c->bytes, a, hold) : a;
 }
 
 /* The algorithms that have a plan for this call, as bits. */

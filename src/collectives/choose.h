@@ -52,15 +52,16 @@ enum { CHOOSE_CROWD = 256 };
 struct choose_answer {
     enum plan_algorithm algorithm;
     uint64_t ns;       /* predicted, from the last launch to the end; 0: nothing was measured */
-    uint64_t delay_ns; /* of it, delays, however many bytes */
+    uint64_t delay_ns; /* of it, delays, however many bytes, */
+    uint64_t hold_ns;  /* ... the last of which is that all say that they hold the result */
     bool links;        /* the rest is what links take for the bytes; false: what processors do */
 };
 
 struct choose_answer choose_algorithm(const struct choose_call *call);
 
 /* choose_forest.c: a sum of so many bytes along the trees; `own`: what the members need for it where no link is in the way;
- * `ends_ns`: READY and HOLD. */
-struct choose_answer choose_forest(const struct forest *forest, uint64_t bytes, struct choose_answer own, uint64_t ends_ns);
+ * `hold_ns`: that all hold it, as long as that all are ready. */
+struct choose_answer choose_forest(const struct forest *forest, uint64_t bytes, struct choose_answer own, uint64_t hold_ns);
 
 /* What each kind has. */
 struct choose_wishes choose_all(void);

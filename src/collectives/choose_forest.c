@@ -8,8 +8,8 @@
 
 #define FOREST_MIB (UINT64_C(1) << 20)
 
-struct choose_answer choose_forest(const struct forest *forest, uint64_t bytes, struct choose_answer own, uint64_t ends_ns)
+struct choose_answer choose_forest(const struct forest *forest, uint64_t bytes, struct choose_answer own, uint64_t hold_ns)
 {
-    uint64_t delay = (uint64_t)forest->delay_us * 1000 + ends_ns, ns = bytes * forest->mib_ns / FOREST_MIB + delay;
-    return ns > own.ns ? (struct choose_answer){PLAN_FOREST, ns, delay, true} : own;
+    uint64_t delay = (uint64_t)forest->delay_us * 1000 + 2 * hold_ns, ns = bytes * forest->mib_ns / FOREST_MIB + delay;
+    return ns > own.ns ? (struct choose_answer){PLAN_FOREST, ns, delay, hold_ns, true} : own;
 }

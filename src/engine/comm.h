@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "collectives/forecast.h"
+#include "collectives/took.h"
 #include "core/buckets.h"
 #include "core/list.h"
 #include "core/log.h"
@@ -155,6 +156,8 @@ struct comm_running {
 struct comm_forecast {
     bool measured;           /* an edge, by this member */
     struct forecast calls;
+    struct took took;
+    uint64_t beside;         /* operations that have begun beside another one */
 };
 
 /* What it holds for when it is used.  Written by rest.c, with comm.lock. */

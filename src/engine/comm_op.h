@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collectives/took.h"
 #include "core/list.h"
 #include "engine/plan_cache.h"
 #include "engine/queue.h"
@@ -114,6 +115,8 @@ struct op_run {
 /* How long it should take.  Written by op_forecast.c, with comm.lock. */
 struct op_forecast {
     int64_t predicted_ns;    /* 0: nothing is predicted */
+    struct took_forecast took;
+    uint64_t beside;         /* operations that had begun beside another one when this one did; UINT64_MAX: it is one of them */
     int64_t ready_at;        /* its partners are known to have launched it, since then */
 };
 

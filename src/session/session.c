@@ -160,6 +160,15 @@ static void on_measured(struct session *s, const struct session_event *e, struct
     }
 }
 
+/* What was true of another view says nothing of this one. */
+static void on_took(struct session *s, const struct session_event *e, struct outbox *out)
+{
+    if (s->welcomed && s->view.world > 0 && e->view == s->view.view) {
+        put_took(outbox_frame(out, FRAME_TOOK, s->run, e->view), e->took);
+        outbox_send(out, ACT_MASTER, 0);
+    }
+}
+
 static void check_deadlines(struct session *s, struct outbox *out)
 {
     while (heap_least(&s->due) <= s->now) {
@@ -299,6 +308,9 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
         break;
     case SESSION_MEASURED:
         on_measured(s, e, out);
+        break;
+    case SESSION_TOOK:
+        on_took(s, e, out);
         break;
     case SESSION_TICK:
         on_tick(s, out);

@@ -192,6 +192,7 @@ enum session_event_kind {
     /* memory asked for by ACT_SYNC_ALLOC: memory (null: there is none) */
     SESSION_MEMORY,
     SESSION_MEASURED,     /* probe, or a doubt of an edge: measured */
+    SESSION_TOOK,         /* operations of `view` take so many times as long as predicted: took */
     SESSION_TICK,         /* time passed */
 };
 
@@ -208,6 +209,7 @@ struct session_event {
     struct sync_state *state;        /* VOTE_SYNC: borrowed until the vote is collected */
     const struct msg_hello *hello;
     const struct msg_measured *measured;
+    const struct msg_took *took;
     uint64_t digest, tx_bytes, rx_bytes;
     void *memory;
     const char *text;

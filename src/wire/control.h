@@ -418,6 +418,16 @@ struct msg_measured {
     uint32_t loss_ppm;        /* of the bytes, those that were sent again */
 };
 
+/* TOOK: how many times as long as predicted all-reduces of one kind of plan have taken, delays left out: the median of the last few in the
+ * view of the header, and the last one. */
+enum took_kind { TOOK_DIRECT = 0, TOOK_RING = 1, TOOK_FOREST = 2, TOOK_KINDS };
+struct msg_took {
+    uint8_t kind;      /* enum took_kind */
+    uint16_t permille; /* at least 1 */
+    uint64_t bytes;
+    uint64_t took_us;
+};
+
 /* STATUS: what becomes of the worlds, from this place on?  Of anybody that has not registered; the answer ends the connection. */
 struct msg_status {
     uint32_t from; /* 0: from the first on, later the `next` of the last answer */
@@ -555,5 +565,7 @@ void put_probe(struct writer *w, const struct msg_probe *m);
 bool get_probe(struct reader *r, struct msg_probe *m);
 void put_measured(struct writer *w, const struct msg_measured *m);
 bool get_measured(struct reader *r, struct msg_measured *m);
+void put_took(struct writer *w, const struct msg_took *m);
+bool get_took(struct reader *r, struct msg_took *m);
 
 #endif

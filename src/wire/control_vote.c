@@ -163,3 +163,20 @@ bool get_measured(struct reader *r, struct msg_measured *m)
     m->loss_ppm = get_u32(r);
     return reader_done(r);
 }
+
+void put_took(struct writer *w, const struct msg_took *m)
+{
+    put_u8(w, m->kind);
+    put_u16(w, m->permille);
+    put_u64(w, m->bytes);
+    put_u64(w, m->took_us);
+}
+
+bool get_took(struct reader *r, struct msg_took *m)
+{
+    m->kind = parts_get_u8(r, 0, TOOK_KINDS - 1);
+    m->permille = parts_get_u16(r, 1, UINT16_MAX);
+    m->bytes = get_u64(r);
+    m->took_us = get_u64(r);
+    return reader_done(r);
+}

@@ -30,6 +30,7 @@ static const struct frame_row frame_rows[] = {
     [FRAME_LEAVE] = {"LEAVE", FRAME_LIST},
     [FRAME_STAGED] = {"STAGED", FRAME_SMALL},
     [FRAME_MEASURED] = {"MEASURED", FRAME_SMALL},
+    [FRAME_TOOK] = {"TOOK", FRAME_SMALL},
     [FRAME_CLAIM] = {"CLAIM", FRAME_SMALL},
     [FRAME_DECLINE] = {"DECLINE", FRAME_SMALL},
     [FRAME_STATUS] = {"STATUS", FRAME_SMALL},

@@ -29,6 +29,7 @@ enum frame_type {
     FRAME_STATUS = 12,
     FRAME_EXPECT = 13,
     FRAME_TOPOLOGY = 14,
+    FRAME_TOOK = 15,
     /* both ways */
     FRAME_HEARTBEAT = 9,
     /* master to peer */

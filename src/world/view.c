@@ -56,7 +56,7 @@ void view_finish(struct world *w, struct group *g, bool joining)
     next->over = ending_with(w, next);
     next->sizes = view_sizes(w, g, joining);
     ring_repair(w, view_current(g), next);
-    view_plan(w, next);
+    view_plan(w, view_current(g), next);
     view_trees(w, next);
 }
 

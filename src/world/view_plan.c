@@ -57,7 +57,7 @@ static uint32_t link_ps(const struct world *w, const struct view_record *v, uint
     if (!is_measured(w, v) || !member_network(w, member_rates_keys(w, v->ids, n), n, &m)) {
         return delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
     }
-    return whole(shares_load(&m.net, m.share).s_per_bit / copies(n) * 8e12);
+    return whole(calibration_apply(&v->calibration, TOOK_DIRECT, shares_load(&m.net, m.share).s_per_bit) / copies(n) * 8e12);
 }
 
 /* One way over the longest link between members, if all have been measured; else 0.  A master far away does not make near members look far. */
@@ -116,8 +116,9 @@ static uint32_t eager_bytes(const struct view_record *v)
     return bytes;
 }
 
-void view_plan(const struct world *w, struct view_record *v)
+void view_plan(const struct world *w, const struct view_record *from, struct view_record *v)
 {
+    v->calibration = calibration_next(w, from);
     v->plan = w->common->config.plan;
     for (uint32_t i = 0; i < v->members; i++) {
         const struct member *mb = member_find(w, v->ids[i]);
@@ -161,7 +162,7 @@ void view_plan_ring(const struct world *w, struct view_record *v)
         order[i] = (uint16_t)v->ring[i];
         us += delay_us(w, v, keys[v->ring[i]], keys[v->ring[(i + 1) % n]]);
     }
-    v->plan.ring_ps = whole(cost_ring_load(&m.net, order).s_per_bit / copies(n) * 8e12);
+    v->plan.ring_ps = whole(calibration_apply(&v->calibration, TOOK_RING, cost_ring_load(&m.net, order).s_per_bit) / copies(n) * 8e12);
     v->plan.ring_delay_us = whole(us);
 }
 
@@ -175,6 +176,6 @@ static bool is_apart(uint32_t a, uint32_t b)
 bool view_plan_differs(const struct world *w, const struct view_record *v)
 {
     struct view_record now = *v;
-    view_plan(w, &now);
-    return is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) || is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns);
+    view_plan(w, v, &now);
+    return calibration_differs(&now.calibration, &v->calibration) || is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) || is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns);
 }

@@ -69,7 +69,7 @@ void view_trees(struct world *w, struct view_record *v)
     }
     PCCL_ASSERT(tree_set_valid(&v->trees) && v->trees.members == n);
     double us = 2e6 * forecast.radius_s;
-    v->plan.tree_mib_ns = whole(forecast.s_per_bit * TREES_MIB_BITS * 1e9);
+    v->plan.tree_mib_ns = whole(calibration_apply(&v->calibration, TOOK_FOREST, forecast.s_per_bit) * TREES_MIB_BITS * 1e9);
     v->plan.tree_delay_us = us > 0 ? whole(us) : delay_us(v);
 }
 
@@ -82,6 +82,7 @@ bool view_trees_differ(struct world *w, struct group *g)
     next->members = v->members;
     next->edges = v->edges;
     next->plan = v->plan;
+    next->calibration = v->calibration;
     memcpy(next->ids, v->ids, v->members * sizeof *v->ids);
     memcpy(next->edge, v->edge, v->edges * sizeof *v->edge);
     view_trees(w, next);

@@ -54,6 +54,16 @@ static void take_measured(struct world *w, struct member *mb, struct reader *r)
     optimise_measured(w, mb, &ms);
 }
 
+static void take_took(struct world *w, struct member *mb, const struct frame_header *h, struct reader *r)
+{
+    struct msg_took m;
+    if (!get_took(r, &m) || mb->phase != MEMBER_ACCEPTED) {
+        member_violation(w, mb, "a time of operations that cannot be");
+        return;
+    }
+    calibration_take(w, mb, h->view, &m);
+}
+
 static void take_heartbeat(struct world *w, struct member *mb, const struct frame_header *h, struct reader *r)
 {
     struct msg_heartbeat hb;
@@ -122,6 +132,9 @@ static void take_frame(struct world *w, struct member *mb, const struct frame_he
         break;
     case FRAME_MEASURED:
         take_measured(w, mb, r);
+        break;
+    case FRAME_TOOK:
+        take_took(w, mb, h, r);
         break;
     default: /* the type is a number from outside, not one of ours */
         member_violation(w, mb, "a message that no peer sends to the master now");

@@ -17,6 +17,7 @@
 #include "topology/probe_order.h"
 #include "topology/tree_set.h"
 #include "world/absent.h"
+#include "world/calibration.h"
 #include "world/common.h"
 #include "world/siblings.h"
 #include "world/world.h"
@@ -77,6 +78,7 @@ struct member {
     bool verify;        /* asked for digests */
     uint16_t cores;     /* 0: not known */
     struct costs costs; /* as it has measured them */
+    struct calibration_words took;
     uint32_t stall_ms;  /* that it asks of the world; 0: none */
     /* votes (M9) */
     uint32_t answered;
@@ -121,6 +123,7 @@ struct view_record {
     char text[BOUNDS_TEXT];
     struct sizes sizes;
     struct plan_view plan;
+    struct calibration calibration; /* with which `plan` is made */
     uint32_t members, removed, edges, decisions;
     uint64_t *ids;                /* owned, as all here; ascending: rank order */
     bool *fresh;                  /* not in the parent */
@@ -472,8 +475,8 @@ enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL, REPORT_NO_MEMORY 
 enum report_verdict report_take(struct world *w, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
 void report_decide(struct world *w, struct group *g, struct view_record *next); /* M3 */
 
-/* view_plan.c: how a view does its operations, its ring known; what is known of another ring; all but trees. */
-void view_plan(const struct world *w, struct view_record *v);
+/* view_plan.c: how a view after `from` does its operations, its ring known; what is known of another ring; all but trees. */
+void view_plan(const struct world *w, const struct view_record *from, struct view_record *v);
 void view_plan_ring(const struct world *w, struct view_record *v);
 bool view_plan_differs(const struct world *w, const struct view_record *v); /* what a byte costs is known to be clearly something else now */
 

@@ -255,7 +255,7 @@ TEST(lists_that_announce_more_than_they_bring_are_closed) /* memory from a count
 static void member_message(unsigned kind, struct writer *w, uint8_t *type)
 {
     static const uint8_t types[] = {FRAME_HEARTBEAT, FRAME_SUSPECT, FRAME_FROZEN, FRAME_VOTE,
-                                    FRAME_LINKED, FRAME_STAGED, FRAME_MEASURED};
+                                    FRAME_LINKED, FRAME_STAGED, FRAME_MEASURED, FRAME_TOOK};
     *type = types[kind];
     switch (*type) {
     case FRAME_HEARTBEAT:
@@ -278,12 +278,15 @@ static void member_message(unsigned kind, struct writer *w, uint8_t *type)
     case FRAME_STAGED:
         put_staged(w, &(struct msg_staged){.number = 4, .round = 5});
         break;
-    default:
+    case FRAME_MEASURED:
         put_measured(w, &(struct msg_measured){.round = 9, .to = 4711, .bits_per_second = 1});
+        break;
+    default:
+        put_took(w, &(struct msg_took){.kind = TOOK_RING, .permille = 1500, .bytes = 1 << 20, .took_us = 77});
         break;
     }
 }
-enum { MEMBER_MESSAGES = 7 };
+enum { MEMBER_MESSAGES = 8 };
 
 TEST(every_message_of_a_member_cut_anywhere_is_survived) /* a frame of the right form around a message that ends too soon */
 {

@@ -3,6 +3,7 @@
  * One idea: a state machine that runs when one of its calls has ended, and blocks by returning.
  * Invariant: what it does next depends on the seed, the group, the step and on outcomes that all members share; never on time.
  * SPDX-License-Identifier: MIT */
+#include "peer_probe.h"
 #include "sim_window.h"
 
 #include <stdio.h>
@@ -285,6 +286,9 @@ static bool turn_sizes(struct cluster *cl, struct node *n)
 static bool turn_optimise(struct cluster *cl, struct node *n)
 {
     struct session_outcome o;
+    if (n->program->vote == 0) {
+        probe_tell_took(cl, n);
+    }
     if (!program_vote(cl, n, VOTE_OPTIMISE, &o)) {
         return false;
     }

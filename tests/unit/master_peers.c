@@ -316,9 +316,9 @@ bool cluster_closed(const struct cluster *c, uint32_t conn)
     return !conn_open[conn];
 }
 
-void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run)
+void cluster_frame_of(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run, uint64_t view)
 {
-    queue_frame(conn, type, run, 0, payload, size);
+    queue_frame(conn, type, run, view, payload, size);
     deliver(c);
 }
 

@@ -176,7 +176,11 @@ static inline struct op_clash peer_clash(const struct peer *p, uint64_t tag, uin
 }
 
 /* Raw: any bytes as payload of any type. */
-void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run);
+void cluster_frame_of(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run, uint64_t view);
+static inline void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run)
+{
+    cluster_frame_of(c, conn, type, payload, size, run, 0);
+}
 uint32_t cluster_open(struct cluster *c); /* a connection that has sent nothing yet */
 bool cluster_closed(const struct cluster *c, uint32_t conn);
 

@@ -127,6 +127,22 @@ TEST(doubt_of_an_edge_is_told_without_a_question) /* the master would never meas
     bench_free(b);
 }
 
+TEST(time_of_operations_is_told_of_the_view_in_which_they_ran) /* the master would correct a prediction that is no longer made */
+{
+    struct bench *b = bench_new();
+    const struct msg_took m = {.kind = TOOK_RING, .permille = 1500, .bytes = 4096, .took_us = 7};
+    struct session_event took = {.kind = SESSION_TOOK, .view = view_id(0), .took = &m};
+    step(b, &took);
+    EXPECT(!sent(b, FRAME_TOOK));
+    took.view = view_id(1);
+    step(b, &took);
+    EXPECT(sent(b, FRAME_TOOK));
+    step(b, &(struct session_event){.kind = SESSION_LEAVE});
+    step(b, &took);
+    EXPECT(!sent(b, FRAME_TOOK));
+    bench_free(b);
+}
+
 TEST(measurement_is_told_once_and_only_of_the_edge_asked_for) /* another edge's rate would be taken for this one's */
 {
     struct bench *b = bench_new();

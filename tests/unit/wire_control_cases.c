@@ -526,6 +526,16 @@ static void measured_fill(void *at, struct rng *rng)
 }
 WIRE_PLAIN(measured)
 
+static void took_fill(void *at, struct rng *rng)
+{
+    struct msg_took *m = at;
+    m->kind = (uint8_t)rng_below(rng, TOOK_KINDS);
+    m->permille = 1 + (uint16_t)rng_below(rng, UINT16_MAX);
+    m->bytes = rng_next(rng);
+    m->took_us = rng_next(rng);
+}
+WIRE_PLAIN(took)
+
 struct whole_view_part {
     struct msg_view_part m;
     unsigned char piece[64];
@@ -575,6 +585,7 @@ const struct wire_case wire_control_cases[] = {
     WIRE_ROW(staged, FRAME_STAGED, struct msg_staged),
     WIRE_ROW(probe, FRAME_PROBE, struct msg_probe),
     WIRE_ROW(measured, FRAME_MEASURED, struct msg_measured),
+    WIRE_ROW(took, FRAME_TOOK, struct msg_took),
     WIRE_ROW(view_part, FRAME_VIEW_PART, struct whole_view_part),
 };
 const size_t wire_control_case_count = sizeof wire_control_cases / sizeof wire_control_cases[0];

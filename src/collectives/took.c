@@ -1,0 +1,64 @@
+/* took.c - see took.h.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/took.h"
+
+#include "core/clock.h"
+#include "core/dtype.h"
+
+enum { TOOK_LEAST = 100, TOOK_MOST = 10000, TOOK_NEWS = 20 /* a part of what was told */ };
+#define TOOK_LINKS_NS (50 * CLOCK_MS) /* less is about processors and delays */
+
+static uint8_t kind_of(enum plan_algorithm algorithm)
+{
+    switch ((int)algorithm) {
+    case PLAN_DIRECT:
+        return TOOK_DIRECT;
+    case PLAN_RING:
+        return TOOK_RING;
+    case PLAN_FOREST:
+        return TOOK_FOREST;
+    default:
+        return TOOK_KINDS;
+    }
+}
+
+struct took_forecast took_predicted(const struct op_params *p, const struct choose_answer *a)
+{
+    struct took_forecast f = {.kind = TOOK_KINDS};
+    uint64_t links = a->ns - a->delay_ns;
+    if (p->kind == PLAN_ALL_REDUCE && a->links && links >= TOOK_LINKS_NS && links >= a->delay_ns && a->ns < INT64_MAX) {
+        f = (struct took_forecast){kind_of(a->algorithm), p->count * dtype_size((enum dtype)p->dtype), (int64_t)(a->delay_ns - a->hold_ns), (int64_t)links};
+    }
+    return f;
+}
+
+static uint16_t middle(const uint16_t v[TOOK_CALLS])
+{
+    uint16_t low = v[0] < v[1] ? v[0] : v[1], high = v[0] < v[1] ? v[1] : v[0];
+    return v[2] < low ? low : v[2] > high ? high : v[2];
+}
+
+static bool is_news(uint16_t told, uint16_t now)
+{
+    uint32_t apart = told > now ? told - now : now - told;
+    return apart * TOOK_NEWS > told;
+}
+
+bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int64_t took_ns, struct msg_took *out)
+{
+    if (t->view != view) {
+        *t = (struct took){.view = view};
+    }
+    if (f->kind >= TOOK_KINDS) {
+        return false;
+    }
+    double permille = 1000.0 * (double)(took_ns - f->delays_ns) / (double)f->links_ns;
+    struct took_kind_seen *k = &t->kind[f->kind];
+    k->last[k->calls++ % TOOK_CALLS] = (uint16_t)(permille < TOOK_LEAST ? TOOK_LEAST : permille > TOOK_MOST ? TOOK_MOST : permille);
+    if (k->calls < TOOK_CALLS || !is_news(k->told, middle(k->last))) {
+        return false;
+    }
+    k->told = middle(k->last);
+    *out = (struct msg_took){.kind = f->kind, .permille = k->told, .bytes = f->bytes, .took_us = (uint64_t)(took_ns / 1000)};
+    return true;
+}

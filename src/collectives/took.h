@@ -1,0 +1,36 @@
+/* took.h - how many times as long as predicted operations take, by the kind of their plan.
+ *
+ * One operation may be late because a program or another transfer was beside it: the median of the last three counts.
+ * Invariant: what was told is told again only when it is clearly something else.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_COLLECTIVES_TOOK_H
+#define PCCL_COLLECTIVES_TOOK_H
+
+#include "collectives/choose.h"
+#include "wire/control.h"
+
+enum { TOOK_CALLS = 3 };
+
+struct took {
+    uint64_t view; /* of the operations that count */
+    struct took_kind_seen {
+        uint16_t last[TOOK_CALLS]; /* permille of what was predicted */
+        uint32_t calls;
+        uint16_t told;
+    } kind[TOOK_KINDS];
+};
+
+/* How long one operation should take, and of which kind it is. */
+struct took_forecast {
+    uint8_t kind;      /* enum took_kind; TOOK_KINDS: it says nothing about links */
+    uint64_t bytes;    /* of its buffer */
+    int64_t delays_ns; /* until its data are there, however many */
+    int64_t links_ns;  /* what is predicted for the bytes */
+};
+
+struct took_forecast took_predicted(const struct op_params *p, const struct choose_answer *a);
+
+/* An operation that ran alone in that view has its data after `took_ns`.  True: `out` is news for the master. */
+bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int64_t took_ns, struct msg_took *out);
+
+#endif

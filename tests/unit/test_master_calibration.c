@@ -1,0 +1,155 @@
+/* test_master_calibration.c - what members tell of how long operations took, and what the next view counts with.
+ * SPDX-License-Identifier: MIT */
+#include "master_peers.h"
+#include "tests/testing.h"
+
+static const uint32_t order[4] = {0, 1, 2, 3};
+
+/* Four members with trees; each link carries 100 Mb/s. */
+static struct cluster *measured(void)
+{
+    struct cluster *c = cluster_voted(4);
+    cluster_measure(c, peer_rate_alike, true);
+    cluster_solved(c, c->solve, order, 4);
+    EXPECT(c->peers[0].trees.count > 0);
+    return c;
+}
+
+static void says(struct cluster *c, const struct peer *p, uint64_t view, enum took_kind kind, uint16_t permille)
+{
+    unsigned char bytes[64];
+    struct writer w;
+    writer_init(&w, bytes, sizeof bytes);
+    put_took(&w, &(struct msg_took){.kind = (uint8_t)kind, .permille = permille, .bytes = 1 << 24, .took_us = 1000000});
+    cluster_frame_of(c, p->conn, FRAME_TOOK, bytes, (uint32_t)w.used, p->run, view);
+}
+
+static void vote(struct cluster *c)
+{
+    uint64_t before = c->solve;
+    for (int i = 0; i < 4; i++) {
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    EXPECT(c->solve != before);
+    cluster_solved(c, c->solve, order, 4);
+    EXPECT(!c->peers[0].voting);
+}
+
+static bool times(uint32_t now, uint32_t before, double factor)
+{
+    return now > before * (factor - 0.01) && now < before * (factor + 0.01);
+}
+
+TEST(view_counts_with_what_operations_have_shown) /* it chose a plan that took twice as long as another one would */
+{
+    struct cluster *c = measured();
+    struct peer *p = c->peers;
+    struct plan_view before = p[0].last_view.plan;
+    uint64_t view = p[0].view;
+    for (int i = 0; i < 3; i++) {
+        says(c, &p[i], view, TOOK_DIRECT, 1500);
+        says(c, &p[i], view, TOOK_FOREST, 1200);
+    }
+    EXPECT_EQ(p[0].view, view); /* nobody has asked */
+    vote(c);
+    EXPECT(p[0].view != view);
+    EXPECT(times(p[0].last_view.plan.link_ps, before.link_ps, 1.5));
+    EXPECT(times(p[0].last_view.plan.tree_mib_ns, before.tree_mib_ns, 1.2));
+    EXPECT_EQ(p[0].last_view.plan.ring_ps, before.ring_ps);
+    EXPECT_EQ(p[0].last_view.plan.ring_delay_us, before.ring_delay_us);
+    view = p[0].view;
+    vote(c); /* nothing is new */
+    EXPECT_EQ(p[0].view, view);
+    for (int i = 0; i < 3; i++) {
+        says(c, &p[i], view, TOOK_DIRECT, 1050); /* within what times differ by */
+    }
+    vote(c);
+    EXPECT_EQ(p[0].view, view);
+    for (int i = 0; i < 3; i++) {
+        says(c, &p[i], view, TOOK_DIRECT, 800); /* on top of what the view counts with */
+        says(c, &p[i], view, TOOK_RING, 1300);
+    }
+    vote(c);
+    EXPECT(times(p[0].last_view.plan.link_ps, before.link_ps, 1.2));
+    EXPECT(times(p[0].last_view.plan.ring_ps, before.ring_ps, 1.3));
+    EXPECT(times(p[0].last_view.plan.tree_mib_ns, before.tree_mib_ns, 1.2));
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
+TEST(one_member_alone_changes_no_prediction) /* one that lies could send all others another way */
+{
+    struct cluster *c = measured();
+    struct peer *p = c->peers;
+    uint64_t view = p[0].view;
+    says(c, &p[0], view, TOOK_DIRECT, UINT16_MAX);
+    says(c, &p[1], view, TOOK_DIRECT, 2000); /* two of four are no majority */
+    vote(c);
+    EXPECT_EQ(p[0].view, view);
+    says(c, &p[1], view, TOOK_DIRECT, 1000);
+    says(c, &p[2], view, TOOK_DIRECT, 1000);
+    vote(c);
+    EXPECT_EQ(p[0].view, view); /* the median */
+    says(c, &p[3], view, TOOK_DIRECT, 1);
+    vote(c);
+    EXPECT_EQ(p[0].view, view);
+    cluster_free(c);
+}
+
+TEST(what_was_true_of_another_view_is_not_counted) /* its factor would be applied twice */
+{
+    struct cluster *c = measured();
+    struct peer *p = c->peers;
+    uint64_t old = p[0].view;
+    for (int i = 0; i < 4; i++) {
+        says(c, &p[i], old, TOOK_DIRECT, 2000);
+    }
+    vote(c);
+    uint64_t view = p[0].view;
+    uint32_t ps = p[0].last_view.plan.link_ps;
+    EXPECT(view != old);
+    for (int i = 0; i < 4; i++) {
+        says(c, &p[i], old, TOOK_DIRECT, 2000); /* was on its way */
+    }
+    vote(c);
+    EXPECT_EQ(p[0].view, view);
+    peer_crash(c, &p[3]); /* a view for another reason keeps what is known */
+    EXPECT_EQ(p[0].member_count, 3);
+    EXPECT(times(p[0].last_view.plan.link_ps, ps, 1));
+    cluster_free(c);
+}
+
+TEST(no_prediction_is_off_by_more_than_four_times) /* edges that have changed so much are measured again */
+{
+    struct cluster *c = measured();
+    struct peer *p = c->peers;
+    uint32_t before = p[0].last_view.plan.link_ps;
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 4; i++) {
+            says(c, &p[i], p[0].view, TOOK_DIRECT, 10000);
+        }
+        vote(c);
+    }
+    EXPECT(times(p[0].last_view.plan.link_ps, before, 4));
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 4; i++) {
+            says(c, &p[i], p[0].view, TOOK_DIRECT, 1);
+        }
+        vote(c);
+    }
+    EXPECT(times(p[0].last_view.plan.link_ps, before, 0.5));
+    cluster_free(c);
+}
+
+TEST(a_time_that_cannot_be_costs_its_sender_its_place)
+{
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct cluster *c = measured();
+        struct peer *p = c->peers;
+        says(c, &p[3], p[0].view, wrong ? TOOK_KINDS : TOOK_RING, wrong ? 1000 : 0);
+        EXPECT(!p[3].open && p[0].open);
+        EXPECT_EQ(p[0].member_count, 3);
+        EXPECT(!master_poisoned(c->master));
+        cluster_free(c);
+    }
+}

@@ -136,6 +136,7 @@ static inline double distant_once(struct distant *d, const struct distant_calls 
 
 static inline void distant_measure(struct distant *d, const struct distant_calls *c)
 {
+    distant_order(d, DISTANT_STOP, DISTANT_GO_ON); /* of the measuring before */
     double spent = 0, one = distant_once(d, c, "first");
     for (int i = 0; one >= 0; i++) {
         if (i >= d->calls || (i > 0 && spent >= d->budget_s)) {

@@ -5,7 +5,11 @@
 #include "core/clock.h"
 #include "core/dtype.h"
 
-enum { TOOK_LEAST = 100, TOOK_MOST = 10000, TOOK_NEWS = 20 /* a part of what was told */ };
+enum {
+    TOOK_LEAST = 100, TOOK_MOST = 10000,
+    TOOK_MODEL_LEAST = 500, TOOK_MODEL_MOST = 2000, /* the model is not more wrong than that */
+    TOOK_NEWS = 20, /* a part of what was told */
+};
 #define TOOK_LINKS_NS (50 * CLOCK_MS) /* less is about processors and delays */
 
 static uint8_t kind_of(enum plan_algorithm algorithm)
@@ -59,6 +63,17 @@ bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int
         return false;
     }
     k->told = middle(k->last);
+    k->first = k->first == 0 ? k->told : k->first;
     *out = (struct msg_took){.kind = f->kind, .permille = k->told, .bytes = f->bytes, .took_us = (uint64_t)(took_ns / 1000)};
     return true;
+}
+
+int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns)
+{
+    if (f->kind >= TOOK_KINDS) {
+        return predicted_ns;
+    }
+    uint32_t first = t->view == view ? t->kind[f->kind].first : 0;
+    bool by_model = first >= TOOK_MODEL_LEAST && first <= TOOK_MODEL_MOST;
+    return first == 0 ? 0 : by_model ? f->delays_ns + f->links_ns / 1000 * first : predicted_ns;
 }

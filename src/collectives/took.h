@@ -16,7 +16,7 @@ struct took {
     struct took_kind_seen {
         uint16_t last[TOOK_CALLS]; /* permille of what was predicted */
         uint32_t calls;
-        uint16_t told;
+        uint16_t first, told; /* medians: of the first three, and the one that was told last */
     } kind[TOOK_KINDS];
 };
 
@@ -32,5 +32,9 @@ struct took_forecast took_predicted(const struct op_params *p, const struct choo
 
 /* An operation that ran alone in that view has its data after `took_ns`.  True: `out` is news for the master. */
 bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int64_t took_ns, struct msg_took *out);
+
+/* Until an operation has its data, after what the first of its kind have shown in this view; 0: nothing is known yet.  Where they were off by
+ * more than the model is, edges had changed, and `predicted_ns` stays. */
+int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns);
 
 #endif

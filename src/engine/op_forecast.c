@@ -98,7 +98,8 @@ void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_afte
     int64_t now = clock_now_ns(), took = now - op->forecast.ready_at;
     op_observe_end(c, now, after);
     tell_took(c, op, took, after);
-    if (!forecast_missed(&c->forecast.calls, op->run.view, op->forecast.predicted_ns, took)) {
+    int64_t expected = took_expected(&c->forecast.took, op->run.view, &op->forecast.took, op->forecast.predicted_ns);
+    if (!forecast_missed(&c->forecast.calls, op->run.view, expected, took)) {
         return;
     }
     struct edges e = {.c = c, .op = op};
@@ -107,8 +108,8 @@ void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_afte
     if (e.worst.peer != 0) {
         struct msg_measured doubt = {.round = MEASURED_DOUBT, .to = e.worst.peer, .bits_per_second = e.worst.bps};
         comm_step(c, &(struct session_event){.kind = SESSION_MEASURED, .measured = &doubt}, after);
-        comm_say(after, LOG_INFO, "%s took %.2f s, and %.2f s was predicted: peer " ID_FORMAT " is sent %.1f Mb/s, and %.1f Mb/s was measured",
-                 plan_kind_name(op->given.kind), (double)took / 1e9, (double)op->forecast.predicted_ns / 1e9, ID_PARTS(e.worst.peer),
+        comm_say(after, LOG_INFO, "%s took %.2f s, and %.2f s was expected: peer " ID_FORMAT " is sent %.1f Mb/s, and %.1f Mb/s was measured",
+                 plan_kind_name(op->given.kind), (double)took / 1e9, (double)expected / 1e9, ID_PARTS(e.worst.peer),
                  (double)e.worst.bps / 1e6, (double)e.worst.measured_bps / 1e6);
     }
 }

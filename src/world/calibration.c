@@ -3,7 +3,8 @@
 #include "world/world_state.h"
 
 enum {
-    CALIBRATION_LEAST = 500, CALIBRATION_MOST = 4000, /* a network that differs by more has changed: its edges are measured again */
+    CALIBRATION_LEAST = 500, CALIBRATION_MOST = 4000,
+    CALIBRATION_STEP = 2000, /* a network in which more is told, or less than its inverse, has changed: its edges are measured again */
     CALIBRATION_MEMBERS = 256,                        /* views of more are not predicted from their links */
 };
 
@@ -45,7 +46,8 @@ static uint32_t told(const struct world *w, const struct view_record *v, uint32_
             insert(sorted, count++, mb->took.word[kind].permille);
         }
     }
-    return count > v->members / 2 ? sorted[(count - 1) / 2] : CALIBRATION_ONE;
+    uint32_t median = count > v->members / 2 ? sorted[(count - 1) / 2] : CALIBRATION_ONE;
+    return median <= CALIBRATION_STEP && median * CALIBRATION_STEP >= CALIBRATION_ONE * CALIBRATION_ONE ? median : CALIBRATION_ONE;
 }
 
 struct calibration calibration_next(const struct world *w, const struct view_record *from)

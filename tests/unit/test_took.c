@@ -55,6 +55,26 @@ TEST(times_beyond_all_measure_are_cut) /* a division by a time that is not there
     EXPECT_EQ(m.permille, 10000);
 }
 
+TEST(later_operations_are_expected_to_take_as_long_as_earlier_ones) /* each view of a network with shared links had its edges measured again */
+{
+    struct took t = {0};
+    struct msg_took m;
+    struct took_forecast f = took_predicted(&sum, &forest);
+    const int64_t predicted = forest.ns;
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted), 0); /* the first ones show how well the model fits */
+    EXPECT(!ended(&t, VIEW, 150, &m) && !ended(&t, VIEW, 150, &m));
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted), 0);
+    EXPECT(ended(&t, VIEW, 150, &m));
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted), 150 * CLOCK_MS + 1500 * CLOCK_MS);
+    EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted), 0);
+    EXPECT(!ended(&t, VIEW, 300, &m) && ended(&t, VIEW, 300, &m));
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted), 150 * CLOCK_MS + 1500 * CLOCK_MS); /* an edge that changes is to be seen */
+    EXPECT(!ended(&t, VIEW + 1, 300, &m) && !ended(&t, VIEW + 1, 300, &m) && ended(&t, VIEW + 1, 300, &m));
+    EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted), predicted); /* no model is so wrong: an edge has changed before */
+    f.kind = TOOK_KINDS;
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted), predicted);
+}
+
 static uint8_t kind_of(struct op_params p, struct choose_answer a)
 {
     return took_predicted(&p, &a).kind;

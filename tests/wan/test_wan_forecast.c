@@ -34,8 +34,8 @@ static bool find_edge(FILE *log, char text[LOG_BYTES], double rates[2])
 {
     rewind(log);
     text[fread(text, 1, LOG_BYTES - 1, log)] = 0;
-    const char *at = strstr(text, " was predicted: peer 1.");
-    return at != NULL && sscanf(at, " was predicted: peer 1.%*u is sent %lf Mb/s, and %lf Mb/s was measured", &rates[0], &rates[1]) == 2;
+    const char *at = strstr(text, " was expected: peer 1.");
+    return at != NULL && sscanf(at, " was expected: peer 1.%*u is sent %lf Mb/s, and %lf Mb/s was measured", &rates[0], &rates[1]) == 2;
 }
 
 /* The members' largest rate of an edge that operations have shown. */

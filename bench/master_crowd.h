@@ -416,7 +416,7 @@ static struct master_config config_of(uint32_t worlds, uint32_t members)
         .max_members = members, .max_groups = members < 64 ? members : 64, .max_edges = BOUNDS_EDGES,
         .idle_tags = 16384, .max_operations = 2 * BOUNDS_DECISIONS,
         .heartbeat_ns = CLOCK_S, .dead_ns = 10 * CLOCK_S, .reconnect_ns = 2 * CLOCK_S, .redial_ns = CLOCK_S, .register_ns = 5 * CLOCK_S,
-        .admit_ns = 5 * CLOCK_S, .collect_ns = 200 * CLOCK_MS, .probe_ns = 200 * CLOCK_MS, .measure_ns = 15 * CLOCK_S,
+        .admit_ns = 5 * CLOCK_S, .collect_ns = 200 * CLOCK_MS, .probe_ns = 200 * CLOCK_MS, .measure_ns = 15 * CLOCK_S, .replan_ns = 30 * CLOCK_S,
         .plan = {.lanes = 4, .frame_bytes = BOUNDS_FRAME_BYTES, .eager_bytes = BOUNDS_EAGER_BYTES},
         .tour_moves = 20000, .seed = 1};
 }

@@ -22,7 +22,8 @@ static bool config_valid(const struct master_config *c)
            c->max_members <= BOUNDS_MEMBERS && c->max_groups > 0 && c->max_groups <= BOUNDS_MEMBERS && c->max_operations > 0 &&
            c->max_operations <= MASTER_OPERATIONS_MAX && c->max_edges > 0 && c->max_edges <= BOUNDS_EDGES &&
            c->heartbeat_ns > 0 && c->dead_ns > c->heartbeat_ns &&
-           c->reconnect_ns >= 0 && c->redial_ns >= 0 && c->register_ns > 0 && c->admit_ns > 0 && c->collect_ns >= 0 && c->probe_ns > 0 && c->measure_ns > 0;
+           c->reconnect_ns >= 0 && c->redial_ns >= 0 && c->register_ns > 0 && c->admit_ns > 0 && c->collect_ns >= 0 && c->probe_ns > 0 && c->measure_ns > 0 &&
+           c->replan_ns > 0;
 }
 
 /* Where everything lies, first what has to be zero; `m` may be a scratch one when only the size is asked for. */

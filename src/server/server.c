@@ -58,6 +58,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
         .collect_ns = at_most(200 * CLOCK_MS, dead / 10),
         .probe_ns = 200 * CLOCK_MS,
         .measure_ns = 15 * CLOCK_S,
+        .replan_ns = 30 * CLOCK_S,
         .plan = {.lanes = BOUNDS_LANES,
                  .frame_bytes = BOUNDS_FRAME_BYTES,
                  .eager_bytes = BOUNDS_EAGER_BYTES},

@@ -77,8 +77,8 @@ static bool link_ended(const struct group *g)
     return g->views[g->current].members > 0 && g->broken_view == g->views[g->current].view;
 }
 
-/* An update without newcomers: a next view where members were lost, a missing edge has healed or tags have piled up, an answer in
- * the same view everywhere else.  False: links have to be made for it. */
+/* An update without newcomers: a next view where members were lost, a missing edge has healed, tags have piled up or costs are others, an
+ * answer in the same view everywhere else.  False: links have to be made for it. */
 static bool close_plain(struct world *w)
 {
     bool any = false;
@@ -87,7 +87,7 @@ static bool close_plain(struct world *w)
         uint32_t left = member_count(w, g, MEMBER_ACCEPTED);
         bool lost = left != view_current(g)->members, known = view_known_to_all(w, g), ended = link_ended(g);
         g->in_batch = false;
-        if (g->phase == GROUP_FREE || (!lost && !ended && !(known && (edges_healed(w, g) || tags_pile_up(w, g))))) {
+        if (g->phase == GROUP_FREE || (!lost && !ended && !(known && (edges_healed(w, g) || tags_pile_up(w, g) || view_plan_due(w, view_current(g)))))) {
             continue;
         }
         if (left == 0) {

@@ -35,6 +35,7 @@ struct master_config {
     int64_t collect_ns;        /* silence reports are collected for so long before one is blamed; 200 ms */
     int64_t probe_ns;          /* that a probe measures at least, once its rate has settled; 200 ms */
     int64_t measure_ns;        /* after which a vote begins no more probes; 15 s */
+    int64_t replan_ns;         /* an update looks so seldom whether its view would count with other costs now; 30 s */
     struct plan_view plan;     /* frame_bytes, eager_bytes; lanes = most lanes of a view */
     uint32_t tour_moves;       /* budget of the ring search */
     uint64_t seed;

@@ -119,6 +119,7 @@ static uint32_t eager_bytes(const struct view_record *v)
 void view_plan(const struct world *w, const struct view_record *from, struct view_record *v)
 {
     v->calibration = calibration_next(w, from);
+    v->planned_at = w->common->now;
     v->plan = w->common->config.plan;
     for (uint32_t i = 0; i < v->members; i++) {
         const struct member *mb = member_find(w, v->ids[i]);
@@ -178,4 +179,13 @@ bool view_plan_differs(const struct world *w, const struct view_record *v)
     struct view_record now = *v;
     view_plan(w, v, &now);
     return calibration_differs(&now.calibration, &v->calibration) || is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) || is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns);
+}
+
+bool view_plan_due(const struct world *w, struct view_record *v)
+{
+    if (w->common->now - v->planned_at < w->common->config.replan_ns) {
+        return false;
+    }
+    v->planned_at = w->common->now;
+    return view_plan_differs(w, v);
 }

@@ -124,6 +124,7 @@ struct view_record {
     struct sizes sizes;
     struct plan_view plan;
     struct calibration calibration; /* with which `plan` is made */
+    int64_t planned_at;           /* when costs were looked at last */
     uint32_t members, removed, edges, decisions;
     uint64_t *ids;                /* owned, as all here; ascending: rank order */
     bool *fresh;                  /* not in the parent */
@@ -479,6 +480,7 @@ void report_decide(struct world *w, struct group *g, struct view_record *next); 
 void view_plan(const struct world *w, const struct view_record *from, struct view_record *v);
 void view_plan_ring(const struct world *w, struct view_record *v);
 bool view_plan_differs(const struct world *w, const struct view_record *v); /* what a byte costs is known to be clearly something else now */
+bool view_plan_due(const struct world *w, struct view_record *v); /* the same, looked at seldom */
 
 /* view.c */
 void view_settle(struct world *w, struct group *g);

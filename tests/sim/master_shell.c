@@ -38,6 +38,7 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .collect_ns = 200 * CLOCK_MS,
         .probe_ns = 20 * CLOCK_MS,
         .measure_ns = o->measure_ns,
+        .replan_ns = o->dead_ns / 3,
         .plan = {.lanes = (uint16_t)o->lanes,
                  .frame_bytes = o->frame_bytes,
                  .eager_bytes = o->eager_bytes},

@@ -243,6 +243,9 @@ static bool turn_connect(struct cluster *cl, struct node *n)
 static bool turn_update(struct cluster *cl, struct node *n)
 {
     struct session_outcome o;
+    if (n->program->vote == 0) {
+        probe_tell_took(cl, n);
+    }
     if (!program_vote(cl, n, VOTE_UPDATE, &o)) {
         return false;
     }

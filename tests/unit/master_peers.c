@@ -256,7 +256,7 @@ struct master_config cluster_config(void)
         .run = 77, .epoch = 1, .max_connections = 64, .max_registered = 64, .max_worlds = 40, .max_used_names = 100,
         .max_members = 24, .max_groups = 4, .max_edges = BOUNDS_EDGES, .idle_tags = 1000, .max_operations = 64,
         .heartbeat_ns = 1000LL * MS, .dead_ns = 10000LL * MS, .reconnect_ns = 2000LL * MS, .redial_ns = 1000LL * MS, .register_ns = 5000LL * MS,
-        .admit_ns = 5000LL * MS, .collect_ns = 200LL * MS, .probe_ns = 200LL * MS, .measure_ns = 15000LL * MS,
+        .admit_ns = 5000LL * MS, .collect_ns = 200LL * MS, .probe_ns = 200LL * MS, .measure_ns = 15000LL * MS, .replan_ns = 30000LL * MS,
         .plan = {.lanes = 4, .frame_bytes = 65536, .eager_bytes = 16384},
         .tour_moves = 10000, .seed = 1, .check_every = 1};
 }

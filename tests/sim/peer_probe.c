@@ -41,7 +41,7 @@ void probe_tell_took(struct cluster *cl, struct node *n)
     struct session_info info;
     session_info(n->session, &info);
     uint64_t alike = mix64(mix64(cl->opt.seed, 0x700C), info.view), own = mix64(alike, n->index);
-    for (uint32_t kind = 0; kind < TOOK_KINDS && !cl->plain_probes && alike % 2 == 0; kind++) {
+    for (uint32_t kind = 0; kind < TOOK_KINDS && !cl->opt.scripted && alike % 2 == 0; kind++) {
         uint64_t drawn = own % 4 == 0 ? own >> 8 : alike >> 8 * (kind + 1); /* most of them say the same */
         struct msg_took m = {.kind = (uint8_t)kind, .permille = own % 64 == 0 ? UINT16_MAX : (uint16_t)(500 + drawn % 2000), .bytes = drawn, .took_us = own};
         node_step(cl, n, &(struct session_event){.kind = SESSION_TOOK, .view = own % 32 == 1 ? info.view - 1 : info.view, .took = &m});

@@ -9,6 +9,8 @@
 #include "net/group_links.h"
 #include "pccl/topo_matrix.h"
 
+_Static_assert((int)TOPO_DIRECT == (int)TOOK_DIRECT && (int)TOPO_RING == (int)TOOK_RING && (int)TOPO_FOREST == (int)TOOK_FOREST, "alike");
+
 #define ASK_PATIENCE_NS (30 * CLOCK_S)
 
 static void fill_cells(struct topo_matrix *m, const struct group_links *l)
@@ -31,10 +33,18 @@ static bool fill(struct topo_matrix *m, const struct group_links *l)
         bool known = l->list[i].address.family != 0;
         snprintf(m->peers[i].name, sizeof m->peers[i].name, "%s", known ? addr_format(&l->list[i].address, where) : "lost");
         order[i] = (uint16_t)l->list[i].ring;
+        const struct topology_link *link = &l->list[i].link;
+        m->peers[i].up_bps = link->up_bps;
+        m->peers[i].down_bps = link->down_bps;
+        m->peers[i].far_up_bps = link->far_up_bps;
+        m->peers[i].far_down_bps = link->far_down_bps;
     }
     bool good = order != NULL && topo_matrix_use_ring(m, order);
     free(order);
     fill_cells(m, l);
+    for (uint32_t kind = 0; kind < TOPO_KINDS; kind++) {
+        m->times[kind] = (struct topo_time){l->took[kind].permille, l->took[kind].bytes, l->took[kind].took_us};
+    }
     return good && topo_matrix_find_sites(m);
 }
 

@@ -49,7 +49,11 @@ static void put_peers(FILE *to, const struct topo_matrix *m)
         const struct topo_peer *p = &m->peers[i];
         fputs(i == 0 ? "\n    {\"name\": " : ",\n    {\"name\": ", to);
         put_string(to, p->name);
-        fprintf(to, ", \"site\": %u, \"up_bps\": %" PRIu64 ", \"down_bps\": %" PRIu64 "}", p->site, p->up_bps, p->down_bps);
+        fprintf(to, ", \"site\": %u, \"up_bps\": %" PRIu64 ", \"down_bps\": %" PRIu64, p->site, p->up_bps, p->down_bps);
+        if (p->far_up_bps > 0 || p->far_down_bps > 0) {
+            fprintf(to, ", \"far_up_bps\": %" PRIu64 ", \"far_down_bps\": %" PRIu64, p->far_up_bps, p->far_down_bps);
+        }
+        fputc('}', to);
     }
     fputs("\n  ],\n", to);
 }
@@ -75,6 +79,34 @@ static void put_edges(FILE *to, const struct topo_matrix *m)
     fputs("\n  ],\n", to);
 }
 
+static void put_times(FILE *to, const struct topo_matrix *m)
+{
+    bool first = true;
+    fputs("  \"operations\": {", to);
+    for (int kind = 0; kind < TOPO_KINDS; kind++) {
+        const struct topo_time *t = &m->times[kind];
+        if (t->permille > 0) {
+            fprintf(to, "%s\"%s\": {\"permille\": %u, \"bytes\": %" PRIu64 ", \"took_us\": %" PRIu64 "}", first ? "" : ", ",
+                    topo_kind_name((enum topo_kind)kind), t->permille, t->bytes, t->took_us);
+            first = false;
+        }
+    }
+    fputs("},\n", to);
+}
+
+static void put_predicted(FILE *to, const char *name, const double *seconds)
+{
+    bool first = true;
+    fprintf(to, "  \"%s\": {", name);
+    for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
+        if (isfinite(seconds[a])) {
+            fprintf(to, "%s\"%s\": %.6g", first ? "" : ", ", topo_algorithm_name((enum cost_algo)a), seconds[a]);
+            first = false;
+        }
+    }
+    fputs("},\n", to);
+}
+
 static void put_plans(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
 {
     fprintf(to, "  \"shares\": ");
@@ -92,15 +124,9 @@ static void put_plans(FILE *to, const struct topo_matrix *m, const struct topo_s
     fprintf(to, "],\n");
     put_rate(to, "trees_bps", s->tree_bps);
     put_rate(to, "trees_bound_bps", s->tree_bound_bps);
-    fprintf(to, "  \"algorithm\": \"%s\",\n  \"predicted_s\": {", topo_algorithm_name(s->choice.algo));
-    bool first = true;
-    for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
-        if (isfinite(s->choice.predicted_s[a])) {
-            fprintf(to, "%s\"%s\": %.6g", first ? "" : ", ", topo_algorithm_name((enum cost_algo)a), s->choice.predicted_s[a]);
-            first = false;
-        }
-    }
-    fprintf(to, "},\n");
+    fprintf(to, "  \"algorithm\": \"%s\",\n", topo_algorithm_name(s->choice.algo));
+    put_predicted(to, "predicted_s", s->choice.predicted_s);
+    put_predicted(to, "expected_s", s->expected_s);
 }
 
 void topo_json_write(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
@@ -110,6 +136,7 @@ void topo_json_write(FILE *to, const struct topo_matrix *m, const struct topo_so
     fputs(",\n", to);
     put_peers(to, m);
     put_edges(to, m);
+    put_times(to, m);
     put_order(to, "ring_in_use", m->ring, m->count);
     put_rate(to, "ring_in_use_bps", s->used_bps);
     put_order(to, "best_ring", s->known > 0 ? s->ring : NULL, m->count);

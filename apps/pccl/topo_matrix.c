@@ -98,3 +98,9 @@ bool topo_source_measured(uint8_t source)
 {
     return source == TOPO_PROBED || source == TOPO_OBSERVED || source == TOPO_ASSUMED;
 }
+
+const char *topo_kind_name(enum topo_kind kind)
+{
+    static const char *const names[TOPO_KINDS] = {[TOPO_DIRECT] = "direct", [TOPO_RING] = "ring", [TOPO_FOREST] = "forest"};
+    return names[kind];
+}

@@ -43,11 +43,21 @@ struct topo_cell {
 struct topo_peer {
     char name[TOPO_NAME];
     uint32_t site;
-    uint64_t up_bps, down_bps;
+    uint64_t up_bps, down_bps;         /* where edges were measured: of all at once, */
+    uint64_t far_up_bps, far_down_bps; /* ... of those to other sites */
 };
 struct topo_site {
     char name[TOPO_NAME];
     uint64_t up_bps, down_bps;
+};
+
+/* What operations of a running group have shown of one kind of plan. */
+enum topo_kind { TOPO_DIRECT, TOPO_RING, TOPO_FOREST, TOPO_KINDS };
+/* As PCCL_ALGO and JSON name it. */
+const char *topo_kind_name(enum topo_kind kind);
+struct topo_time {
+    uint32_t permille;       /* of what links alone would take for the bytes; 0: nothing is known */
+    uint64_t bytes, took_us; /* of an operation in the newest view; 0: there was none */
 };
 
 struct topo_matrix {
@@ -57,6 +67,7 @@ struct topo_matrix {
     struct topo_site *sites; /* room for as many as there are peers */
     struct topo_cell *cells; /* [count][count], row: from */
     uint16_t *ring;          /* the one in use; null: none is known */
+    struct topo_time times[TOPO_KINDS];
 };
 
 struct topo_matrix *topo_matrix_new(uint32_t count); /* all unknown, no ring; null: no memory */

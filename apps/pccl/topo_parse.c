@@ -167,7 +167,7 @@ static void pass_over(struct parse *p, int depth)
 
 struct entry {
     char name[TOPO_NAME];
-    uint64_t up_bps, down_bps, site;
+    uint64_t up_bps, down_bps, far_up_bps, far_down_bps, site;
 };
 
 static struct entry take_entry(struct parse *p)
@@ -187,6 +187,10 @@ static struct entry take_entry(struct parse *p)
             e.up_bps = take_whole(p, "up_bps", UINT64_MAX / 16);
         } else if (strcmp(key, "down_bps") == 0) {
             e.down_bps = take_whole(p, "down_bps", UINT64_MAX / 16);
+        } else if (strcmp(key, "far_up_bps") == 0) {
+            e.far_up_bps = take_whole(p, "far_up_bps", UINT64_MAX / 16);
+        } else if (strcmp(key, "far_down_bps") == 0) {
+            e.far_down_bps = take_whole(p, "far_down_bps", UINT64_MAX / 16);
         } else {
             pass_over(p, 0);
         }
@@ -230,7 +234,8 @@ static void take_peers(struct parse *p)
             fail(p, count == TOPO_PEERS_MOST ? "more than 1024 peers" : "the peer's site is not among the sites, which stand before the peers");
             break;
         }
-        list[count] = (struct topo_peer){.site = (uint32_t)e.site, .up_bps = e.up_bps, .down_bps = e.down_bps};
+        list[count] = (struct topo_peer){.site = (uint32_t)e.site, .up_bps = e.up_bps, .down_bps = e.down_bps,
+                                         .far_up_bps = e.far_up_bps, .far_down_bps = e.far_down_bps};
         snprintf(list[count++].name, TOPO_NAME, "%s", e.name);
     }
     if (!p->bad && count == 0) {
@@ -335,17 +340,63 @@ static void take_edges(struct parse *p)
     }
 }
 
+/* ---- what operations have shown ------------------------------------------------------------------------------------ */
+
+static struct topo_time take_time(struct parse *p)
+{
+    struct topo_time t = {.permille = 0};
+    char key[PARSE_KEY];
+    bool first = true;
+    if (!take(p, '{')) {
+        return t;
+    }
+    while (next_key(p, &first, key)) {
+        if (strcmp(key, "permille") == 0) {
+            t.permille = (uint32_t)take_whole(p, "permille", UINT16_MAX);
+        } else if (strcmp(key, "bytes") == 0) {
+            t.bytes = take_whole(p, "bytes", UINT64_MAX / 16);
+        } else if (strcmp(key, "took_us") == 0) {
+            t.took_us = take_whole(p, "took_us", UINT64_MAX / 16);
+        } else {
+            pass_over(p, 0);
+        }
+    }
+    return t;
+}
+
+static void take_times(struct parse *p)
+{
+    char key[PARSE_KEY];
+    bool first = true;
+    if (!take(p, '{')) {
+        return;
+    }
+    while (next_key(p, &first, key)) {
+        int kind = 0;
+        while (kind < TOPO_KINDS && strcmp(key, topo_kind_name((enum topo_kind)kind)) != 0) {
+            kind++;
+        }
+        if (kind < TOPO_KINDS) {
+            p->m->times[kind] = take_time(p);
+        } else {
+            pass_over(p, 0);
+        }
+    }
+}
+
 /* ---- all of it ----------------------------------------------------------------------------------------------------- */
 
 static void take_member(struct parse *p, const char *key)
 {
-    bool edges = strcmp(key, "edges") == 0, ring = strcmp(key, "ring_in_use") == 0;
-    if ((edges || ring) && p->m == NULL) {
+    bool edges = strcmp(key, "edges") == 0, ring = strcmp(key, "ring_in_use") == 0, times = strcmp(key, "operations") == 0;
+    if ((edges || ring || times) && p->m == NULL) {
         fail(p, "%s stands before the peers", key);
     } else if (edges) {
         take_edges(p);
     } else if (ring) {
         take_ring(p);
+    } else if (times) {
+        take_times(p);
     } else if (strcmp(key, "title") == 0) {
         take_string(p, p->title, sizeof p->title);
     } else if (strcmp(key, "sites") == 0) {

@@ -25,6 +25,7 @@ struct model {
     double *up, *down, *path, *delay, *site_up, *site_down, *equal;
     uint16_t *site;
     struct network net;
+    struct rates_sites sites; /* those of `net`, if they were measured */
     bool probed; /* rates were measured, so links of peers are known by them only */
 };
 
@@ -75,6 +76,23 @@ static void model_links(struct model *o)
     }
 }
 
+/* What was measured over many edges at once, as the master keeps it. */
+static void model_together(struct model *o)
+{
+    for (uint32_t i = 0; i < o->m->count; i++) {
+        const struct topo_peer *p = &o->m->peers[i];
+        const struct bandwidth_entry all[] = {{.from = o->ids[i], .to = RATES_ALL, .rate_bps = p->up_bps},
+                                              {.from = RATES_ALL, .to = o->ids[i], .rate_bps = p->down_bps},
+                                              {.from = o->ids[i], .to = RATES_FAR, .rate_bps = p->far_up_bps},
+                                              {.from = RATES_FAR, .to = o->ids[i], .rate_bps = p->far_down_bps}};
+        for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
+            if (all[k].rate_bps > 0) {
+                (void)bandwidth_keep(&o->known, &all[k]);
+            }
+        }
+    }
+}
+
 static void model_fini(struct model *o)
 {
     void *owned[] = {o->known.entries, o->ids, o->up, o->down, o->path, o->delay, o->site_up, o->site_down, o->equal, o->site};
@@ -106,7 +124,9 @@ static bool model_init(struct model *o, const struct topo_matrix *m)
     model_cells(o);
     model_links(o);
     if (o->probed) { /* as the master does */
+        model_together(o);
         (void)rates_fill(&o->known, o->ids, n, o->up, o->down, o->path);
+        rates_add_sites(&o->known, o->ids, &o->sites, &o->net);
     }
     return true;
 }
@@ -207,11 +227,11 @@ static bool solve_shares(struct topo_solution *s, const struct model *o, bool *s
 
 /* What the library takes: direct unless another is faster by a tenth (collectives/choose.c).  It has no weighted shares but
  * in its trees. */
-static enum cost_algo chosen(const struct cost_choice *c)
+static enum cost_algo chosen(const double *expected_s)
 {
     enum cost_algo best = COST_DIRECT;
     for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
-        bool faster = c->predicted_s[a] < 0.9 * c->predicted_s[COST_DIRECT] && c->predicted_s[a] < c->predicted_s[best];
+        bool faster = expected_s[a] < 0.9 * expected_s[COST_DIRECT] && expected_s[a] < expected_s[best];
         best = a != COST_WEIGHTED && faster ? (enum cost_algo)a : best;
     }
     return best;
@@ -248,6 +268,13 @@ static void solve_load(struct topo_solution *s, const struct model *o)
     }
 }
 
+/* How many times as long as predicted operations have taken. */
+static double times_of(const struct topo_matrix *m, enum cost_algo algo)
+{
+    enum topo_kind kind = algo == COST_RING ? TOPO_RING : algo == COST_TREES ? TOPO_FOREST : TOPO_DIRECT;
+    return m->times[kind].permille > 0 ? m->times[kind].permille / 1000.0 : 1;
+}
+
 static bool solve_plans(struct topo_solution *s, const struct model *o)
 {
     struct tree_forecast forecast = {.s_per_bit = INFINITY};
@@ -257,8 +284,15 @@ static bool solve_plans(struct topo_solution *s, const struct model *o)
     }
     const struct cost_plans plans = {.order = s->ring, .equal = o->equal, .share = weighted ? s->share : NULL,
                                      .trees = s->trees.count > 0 ? &forecast : NULL};
+    struct cost_choice delays;
     (void)cost_choose(&o->net, &plans, UINT32_MAX, s->job, &s->choice);
-    s->choice.algo = chosen(&s->choice);
+    (void)cost_choose(&o->net, &plans, UINT32_MAX, (struct cost_job){.bytes = 0}, &delays);
+    for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
+        double links_s = s->choice.predicted_s[a] - delays.predicted_s[a];
+        s->expected_s[a] = isfinite(s->choice.predicted_s[a]) ? delays.predicted_s[a] + links_s * times_of(o->m, (enum cost_algo)a) : INFINITY;
+    }
+    s->choice.algo = chosen(s->expected_s);
+    s->sites = o->net.site == o->sites.site ? o->sites : (struct rates_sites){.count = 0};
     solve_load(s, o);
     return true;
 }

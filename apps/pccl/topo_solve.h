@@ -8,6 +8,7 @@
 
 #include "pccl/topo_matrix.h"
 #include "topology/cost.h"
+#include "topology/rates.h"
 #include "topology/tree_set.h"
 
 struct topo_solution {
@@ -23,7 +24,9 @@ struct topo_solution {
     const char *no_trees;  /* ... why not */
     double tree_bps, tree_bound_bps; /* the rate at which the trees carry a buffer, and what no set of trees can beat */
     struct cost_job job;
-    struct cost_choice choice;
+    struct cost_choice choice; /* predicted from the links alone; the algorithm is the one that is expected to be fastest */
+    double expected_s[COST_ALGO_COUNT]; /* with what operations have shown */
+    struct rates_sites sites;  /* whose links were measured; count 0: none was */
     double *load; /* [count][count], of the chosen algorithm: copies of the buffer over each pair, row: from */
 };
 

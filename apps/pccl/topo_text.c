@@ -4,10 +4,11 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pccl/topo_show.h"
 
-enum { TEXT_NAME = 22, TEXT_CELL = 9, TEXT_SLOWEST = 10, TEXT_COLUMNS = 100 };
+enum { TEXT_NAME = 22, TEXT_CELL = 9, TEXT_TIME = 12, TEXT_SLOWEST = 10, TEXT_COLUMNS = 100 };
 
 /* ---- cells --------------------------------------------------------------------------------------------------------- */
 
@@ -166,6 +167,25 @@ static void put_ring(FILE *to, const struct topo_matrix *m, const struct topo_so
     }
 }
 
+/* Links that the members of a site share, as they were measured. */
+static void put_sites(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
+{
+    char up[TOPO_WORD], down[TOPO_WORD];
+    for (uint32_t g = 0; g < s->sites.count; g++) {
+        if (!isfinite(s->sites.up_bps[g]) && !isfinite(s->sites.down_bps[g])) {
+            continue;
+        }
+        fprintf(to, "\npeers");
+        for (uint32_t i = 0; i < m->count; i++) {
+            if (s->sites.site[i] == g) {
+                fprintf(to, " %u", i);
+            }
+        }
+        fprintf(to, " send %s together to other sites, and receive %s", topo_word_rate(s->sites.up_bps[g], up), topo_word_rate(s->sites.down_bps[g], down));
+    }
+    fputs(s->sites.count > 0 ? "\n" : "", to);
+}
+
 static void put_shares(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
 {
     if (m->count > TOPO_MATRIX_MOST) {
@@ -219,15 +239,35 @@ static void put_trees(FILE *to, const struct topo_matrix *m, const struct topo_s
     }
 }
 
-static void put_times(FILE *to, const struct topo_solution *s)
+/* The last operation by that algorithm, behind some space. */
+static void put_last(FILE *to, const struct topo_matrix *m, enum cost_algo algo, int space)
 {
     char size[TOPO_WORD], time[TOPO_WORD];
-    fprintf(to, "\nall-reduce of %s, predicted from the links alone\n", topo_word_bytes(s->job.bytes, size));
-    for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
-        if (isfinite(s->choice.predicted_s[a])) {
-            fprintf(to, "%c %-20s %s\n", a == s->choice.algo ? '*' : ' ', topo_algorithm_name((enum cost_algo)a),
-                    topo_word_time(s->choice.predicted_s[a], time));
+    for (int kind = 0; kind < TOPO_KINDS; kind++) {
+        const struct topo_time *t = &m->times[kind];
+        if (t->bytes > 0 && strcmp(topo_kind_name((enum topo_kind)kind), topo_algorithm_name(algo)) == 0) {
+            fprintf(to, "%*slast: %s for %s", space, "", topo_word_time((double)t->took_us / 1e6, time), topo_word_bytes((double)t->bytes, size));
         }
+    }
+}
+
+static void put_times(FILE *to, const struct topo_matrix *m, const struct topo_solution *s)
+{
+    char size[TOPO_WORD], time[TOPO_WORD], expected[TOPO_WORD];
+    bool shown = m->times[TOPO_DIRECT].permille > 0 || m->times[TOPO_RING].permille > 0 || m->times[TOPO_FOREST].permille > 0;
+    fprintf(to, "\nall-reduce of %s, predicted from the links alone%s\n", topo_word_bytes(s->job.bytes, size),
+            shown ? ", then with what operations have shown" : "");
+    for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
+        if (!isfinite(s->choice.predicted_s[a])) {
+            continue;
+        }
+        fprintf(to, "%c %-20s %s", a == s->choice.algo ? '*' : ' ', topo_algorithm_name((enum cost_algo)a),
+                topo_word_time(s->choice.predicted_s[a], time));
+        if (shown) {
+            fprintf(to, "%*s%s", TEXT_TIME - (int)strlen(time), "", topo_word_time(s->expected_s[a], expected));
+            put_last(to, m, (enum cost_algo)a, TEXT_TIME - (int)strlen(expected));
+        }
+        fputc('\n', to);
     }
 }
 
@@ -285,7 +325,8 @@ void topo_text_write(FILE *to, const struct topo_matrix *m, const struct topo_so
         fprintf(to, "\nno shares, trees and times: %s\n", s->no_plan);
         return;
     }
+    put_sites(to, m, s);
     put_shares(to, m, s);
     put_trees(to, m, s);
-    put_times(to, s);
+    put_times(to, m, s);
 }

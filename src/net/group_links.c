@@ -151,6 +151,7 @@ pccl_status group_links_add(struct group_links *l, struct reader *page, const st
         }
         l->members = m.members;
         l->view = m.view;
+        memcpy(l->took, m.took, sizeof l->took);
     }
     if (m.view != l->view || m.members != l->members || (m.next != 0 && m.next <= from)) {
         return unreadable(err);

@@ -17,6 +17,7 @@ struct group_links {
     uint32_t listed;
     struct topology_edge *edges; /* the known ones, row by row */
     uint32_t edge_count, edge_room;
+    struct topology_took took[TOOK_KINDS];
 };
 
 /* What is asked for: one group of a world of that run, or of that name if the run is 0. */

@@ -458,7 +458,7 @@ struct msg_topology {
     uint64_t view; /* of the last answer; 0 with the first question */
     uint32_t from; /* 0, later the `next` of the last answer */
 };
-enum { TOPOLOGY_PAGE_MEMBERS = 1024, TOPOLOGY_PAGE_EDGES = 1024, TOPOLOGY_PAGE_BYTES = 65536 }; /* of one answer at most */
+enum { TOPOLOGY_PAGE_MEMBERS = 512, TOPOLOGY_PAGE_EDGES = 1024, TOPOLOGY_PAGE_BYTES = 65536 }; /* of one answer at most */
 enum topology_state {
     TOPOLOGY_FOUND = 0,
     TOPOLOGY_NO_WORLD = 1, /* of that name or run */
@@ -472,6 +472,10 @@ struct msg_topology_page {
     uint64_t view;
     uint32_t members; /* of the view */
     uint32_t next;
+    struct topology_took {
+        uint16_t permille; /* with which this view's predictions from links are multiplied, and what its members have told since; 0: nothing is known */
+        uint64_t bytes, took_us; /* of an operation in this view; 0: none was told of */
+    } took[TOOK_KINDS];
     uint16_t listed, edges; /* items of this page */
 };
 /* The next one by id.  Its place among all is what edges and ring name; programs rank members by key, then id. */
@@ -480,6 +484,10 @@ struct topology_member {
     uint32_t key;
     uint32_t ring; /* the place of the member that has this member's place on the ring */
     struct net_address address; /* unset: not known any more */
+    struct topology_link {
+        uint64_t up_bps, down_bps;         /* over all of its edges at once; 0: not measured */
+        uint64_t far_up_bps, far_down_bps; /* ... over those to other sites */
+    } link;
 };
 enum topology_source { TOPOLOGY_PROBED = 0, TOPOLOGY_OBSERVED = 1, TOPOLOGY_ASSUMED = 2 }; /* by a probe, by operations, not measured itself */
 struct topology_edge {

@@ -32,6 +32,11 @@ void put_topology_page(struct writer *w, const struct msg_topology_page *m)
     put_u64(w, m->view);
     put_u32(w, m->members);
     put_u32(w, m->next);
+    for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
+        put_u16(w, m->took[kind].permille);
+        put_u64(w, m->took[kind].bytes);
+        put_u64(w, m->took[kind].took_us);
+    }
     put_u16(w, m->listed);
     put_u16(w, m->edges);
 }
@@ -42,10 +47,18 @@ bool get_topology_page(struct reader *r, struct msg_topology_page *m)
     m->view = get_u64(r);
     m->members = parts_get_u32(r, 0, BOUNDS_MEMBERS);
     m->next = get_u32(r);
+    bool took = false;
+    for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
+        struct topology_took *t = &m->took[kind];
+        *t = (struct topology_took){.permille = get_u16(r)};
+        t->bytes = get_u64(r);
+        t->took_us = get_u64(r);
+        took = took || t->permille != 0 || t->bytes != 0 || t->took_us != 0;
+    }
     m->listed = parts_get_u16(r, 0, TOPOLOGY_PAGE_MEMBERS);
     m->edges = parts_get_u16(r, 0, TOPOLOGY_PAGE_EDGES);
     bool found = m->state == TOPOLOGY_FOUND;
-    bool empty = m->view == 0 && m->members == 0 && m->next == 0 && m->listed == 0 && m->edges == 0;
+    bool empty = m->view == 0 && m->members == 0 && m->next == 0 && m->listed == 0 && m->edges == 0 && !took;
     r->bad = r->bad || (found ? m->view == 0 || m->members == 0 || m->listed > m->members : !empty);
     return !r->bad;
 }
@@ -56,6 +69,10 @@ void put_topology_member(struct writer *w, const struct topology_member *m)
     put_u32(w, m->key);
     put_u32(w, m->ring);
     parts_put_address(w, &m->address);
+    put_u64(w, m->link.up_bps);
+    put_u64(w, m->link.down_bps);
+    put_u64(w, m->link.far_up_bps);
+    put_u64(w, m->link.far_down_bps);
 }
 
 bool get_topology_member(struct reader *r, struct topology_member *m)
@@ -64,6 +81,10 @@ bool get_topology_member(struct reader *r, struct topology_member *m)
     m->key = get_u32(r);
     m->ring = parts_get_u32(r, 0, BOUNDS_MEMBERS - 1);
     parts_get_address(r, &m->address, true);
+    m->link.up_bps = get_u64(r);
+    m->link.down_bps = get_u64(r);
+    m->link.far_up_bps = get_u64(r);
+    m->link.far_down_bps = get_u64(r);
     r->bad = r->bad || m->id == 0;
     return !r->bad;
 }

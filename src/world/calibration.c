@@ -25,39 +25,56 @@ void calibration_take(const struct world *w, struct member *mb, uint64_t view, c
     mb->took.word[m->kind] = *m;
 }
 
-/* Ascending. */
-static void insert(uint16_t *sorted, uint32_t count, uint16_t one)
+/* Ascending by their ratio. */
+static void insert(const struct msg_took **sorted, uint32_t count, const struct msg_took *one)
 {
     uint32_t at = count;
-    for (; at > 0 && sorted[at - 1] > one; at--) {
+    for (; at > 0 && sorted[at - 1]->permille > one->permille; at--) {
         sorted[at] = sorted[at - 1];
     }
     sorted[at] = one;
 }
 
-/* The median of what the members of a view have told; CALIBRATION_ONE: too few have. */
-static uint32_t told(const struct world *w, const struct view_record *v, uint32_t kind)
+/* The word of the median, of what the members of a view have told; null: too few have. */
+static const struct msg_took *median(const struct world *w, const struct view_record *v, uint32_t kind)
 {
-    uint16_t sorted[CALIBRATION_MEMBERS];
+    const struct msg_took *sorted[CALIBRATION_MEMBERS];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < v->members; i++) {
+    for (uint32_t i = 0; i < v->members && v->members <= CALIBRATION_MEMBERS; i++) {
         const struct member *mb = member_find(w, v->ids[i]);
         if (mb != NULL && mb->took.view == v->view && mb->took.word[kind].permille > 0) {
-            insert(sorted, count++, mb->took.word[kind].permille);
+            insert(sorted, count++, &mb->took.word[kind]);
         }
     }
-    uint32_t median = count > v->members / 2 ? sorted[(count - 1) / 2] : CALIBRATION_ONE;
-    return median <= CALIBRATION_STEP && median * CALIBRATION_STEP >= CALIBRATION_ONE * CALIBRATION_ONE ? median : CALIBRATION_ONE;
+    return count > v->members / 2 ? sorted[(count - 1) / 2] : NULL;
+}
+
+static uint32_t told(const struct msg_took *m)
+{
+    uint32_t permille = m != NULL ? m->permille : CALIBRATION_ONE;
+    return permille <= CALIBRATION_STEP && permille * CALIBRATION_STEP >= CALIBRATION_ONE * CALIBRATION_ONE ? permille : CALIBRATION_ONE;
+}
+
+static uint16_t next_permille(const struct view_record *from, uint32_t kind, const struct msg_took *m)
+{
+    uint32_t permille = permille_of(&from->calibration, kind) * told(m) / CALIBRATION_ONE;
+    return (uint16_t)(permille < CALIBRATION_LEAST ? CALIBRATION_LEAST : permille > CALIBRATION_MOST ? CALIBRATION_MOST : permille);
 }
 
 struct calibration calibration_next(const struct world *w, const struct view_record *from)
 {
-    struct calibration next = from->calibration;
-    for (uint32_t kind = 0; kind < TOOK_KINDS && from->members <= CALIBRATION_MEMBERS; kind++) {
-        uint32_t permille = (uint32_t)((uint64_t)permille_of(&from->calibration, kind) * told(w, from, kind) / CALIBRATION_ONE);
-        next.permille[kind] = (uint16_t)(permille < CALIBRATION_LEAST ? CALIBRATION_LEAST : permille > CALIBRATION_MOST ? CALIBRATION_MOST : permille);
+    struct calibration next;
+    for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
+        next.permille[kind] = next_permille(from, kind, median(w, from, kind));
     }
     return next;
+}
+
+void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out)
+{
+    const struct msg_took *m = median(w, v, kind);
+    bool known = m != NULL || permille_of(&v->calibration, kind) != CALIBRATION_ONE;
+    *out = (struct topology_took){known ? next_permille(v, kind, m) : 0, m != NULL ? m->bytes : 0, m != NULL ? m->took_us : 0};
 }
 
 double calibration_apply(const struct calibration *c, enum took_kind kind, double links)

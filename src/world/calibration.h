@@ -33,6 +33,9 @@ struct calibration calibration_next(const struct world *w, const struct view_rec
 /* What the links take, in any unit, as it is calibrated. */
 double calibration_apply(const struct calibration *c, enum took_kind kind, double links);
 
+/* What a view counts with, and what its members have told since; permille 0: nothing is known of that kind. */
+void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out);
+
 /* Whether any of these kinds would be predicted to take clearly more or less. */
 bool calibration_differs(const struct calibration *a, const struct calibration *b);
 

@@ -4,6 +4,7 @@
  * at a bounded number of both, so that nobody's message waits long behind one.
  * Invariant: nothing changes by being asked.
  * SPDX-License-Identifier: MIT */
+#include "topology/rates.h"
 #include "world/world_state.h"
 
 enum { TOPOLOGY_LOOKS = 16384 }; /* at pairs, of one page */
@@ -55,6 +56,19 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* What a member carried with many at once. */
+static uint64_t rate_of_edge(const struct world *w, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, from, to);
+    return e != NULL ? e->rate_bps : 0;
+}
+
+static struct topology_link link_of(const struct world *w, uint64_t key)
+{
+    return (struct topology_link){rate_of_edge(w, key, RATES_ALL), rate_of_edge(w, RATES_ALL, key), rate_of_edge(w, key, RATES_FAR),
+                                  rate_of_edge(w, RATES_FAR, key)};
+}
+
 static void put_members(const struct world *w, const struct view_record *v, uint32_t from, uint32_t count, struct writer *to)
 {
     for (uint32_t i = from; i < from + count; i++) {
@@ -63,6 +77,9 @@ static void put_members(const struct world *w, const struct view_record *v, uint
         m.key = mb != NULL ? mb->info.key : formation_key(w, v->ids[i]);
         if (mb != NULL && mb->info.addresses > 0) {
             m.address = mb->info.address[0];
+        }
+        if (mb != NULL) {
+            m.link = link_of(w, mb->rates_key);
         }
         put_topology_member(to, &m);
     }
@@ -84,6 +101,9 @@ void world_tell_topology(const struct world *w, const struct msg_topology *asked
     uint32_t first = asked->from < n ? 0 : least(asked->from - n, pairs), at = first;
     page.view = v->view;
     page.members = n;
+    for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
+        calibration_tell(w, v, (enum took_kind)kind, &page.took[kind]);
+    }
     page.listed = (uint16_t)least(n - least(asked->from, n), TOPOLOGY_PAGE_MEMBERS);
     bool all_listed = asked->from >= n || asked->from + page.listed == n;
     uint32_t end = all_listed ? least(first + TOPOLOGY_LOOKS, pairs) : 0;

@@ -92,6 +92,39 @@ TEST(a_group_tells_its_members_ring_and_what_was_measured_of_each_edge) /* a pro
     cluster_free(c);
 }
 
+TEST(a_group_tells_what_was_measured_at_once_and_how_long_operations_took) /* pccl topo would show other plans than the master makes */
+{
+    struct cluster *c = cluster_voted(4);
+    cluster_measure(c, peer_rate_alike, true);
+    static const uint32_t order[] = {0, 1, 2, 3};
+    cluster_solved(c, c->solve, order, 4);
+    const struct peer *p = ask(c, &(struct msg_topology){.group = 0});
+    for (uint32_t i = 0; i < 4; i++) { /* each edge carried a third of the member's link */
+        EXPECT(p->linked[i].link.up_bps > 99000000 && p->linked[i].link.up_bps < 101000000);
+        EXPECT(p->linked[i].link.down_bps > 99000000 && p->linked[i].link.down_bps < 101000000);
+    }
+    for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
+        EXPECT(p->links.took[kind].permille == 0 && p->links.took[kind].bytes == 0 && p->links.took[kind].took_us == 0);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        unsigned char bytes[64];
+        struct writer w;
+        writer_init(&w, bytes, sizeof bytes);
+        put_took(&w, &(struct msg_took){.kind = TOOK_FOREST, .permille = (uint16_t)(1400 + i), .bytes = 4096 + i, .took_us = 7000 + i});
+        cluster_frame_of(c, c->peers[i].conn, FRAME_TOOK, bytes, (uint32_t)w.used, c->peers[i].run, c->peers[i].view);
+    }
+    p = ask(c, &(struct msg_topology){.group = 0});
+    EXPECT(p->links.took[TOOK_FOREST].permille == 1401 && p->links.took[TOOK_FOREST].bytes == 4097 && p->links.took[TOOK_FOREST].took_us == 7001);
+    EXPECT(p->links.took[TOOK_RING].permille == 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    cluster_solved(c, c->solve, order, 4);
+    p = ask(c, &(struct msg_topology){.group = 0}); /* of the new view nothing was told */
+    EXPECT(p->links.took[TOOK_FOREST].permille == 1401 && p->links.took[TOOK_FOREST].bytes == 0 && p->links.took[TOOK_FOREST].took_us == 0);
+    cluster_free(c);
+}
+
 static uint64_t sum_of_rates(const struct peer *p)
 {
     uint64_t sum = 0;
@@ -295,6 +328,6 @@ TEST(large_groups_come_in_pages_that_meet_no_edge_twice)
     EXPECT(bandwidth_set(&l->w.bandwidth, KEY, KEY + 1023, 1 + 1023, 0));
     EXPECT(bandwidth_set(&l->w.bandwidth, KEY + 1023, KEY + 1022, 1 + 1023 * 1024 + 1022, 0));
     got = read_all(l);
-    EXPECT(got.members == BOUNDS_RING && got.edges == 2 && got.rates == 2 + 1023 + 1023 * 1024 + 1022 && got.pages == 64);
+    EXPECT(got.members == BOUNDS_RING && got.edges == 2 && got.rates == 2 + 1023 + 1023 * 1024 + 1022 && got.pages == 65); /* the first one has only members */
     large_free(l);
 }

@@ -116,6 +116,56 @@ TEST(what_is_not_measured_is_not_guessed) /* a plan over edges that nobody has s
     topo_matrix_free(m);
 }
 
+TEST(times_of_operations_decide_between_algorithms) /* a plan that had turned out to be slower was shown as the fastest */
+{
+    struct topo_matrix *m = four(TOPO_PROBED);
+    struct topo_solution *s = topo_solve(m, 64.0 * 1048576);
+    double links_s = s->choice.predicted_s[COST_TREES], direct_s = s->choice.predicted_s[COST_DIRECT];
+    EXPECT(s->choice.algo == COST_TREES && s->expected_s[COST_TREES] == links_s && direct_s < 2.5 * links_s);
+    topo_solution_free(s);
+    m->times[TOPO_FOREST] = (struct topo_time){.permille = 3000, .bytes = 16 << 20, .took_us = 1234567};
+    s = topo_solve(m, 64.0 * 1048576);
+    EXPECT(s->choice.algo == COST_DIRECT && s->choice.predicted_s[COST_TREES] == links_s);
+    EXPECT(s->expected_s[COST_TREES] > 2.5 * links_s && s->expected_s[COST_TREES] < 3 * links_s); /* delays stay as they are */
+    EXPECT(s->expected_s[COST_DIRECT] == direct_s);
+    char *text = written(topo_text_write, m, s);
+    EXPECT(strstr(text, "predicted from the links alone, then with what operations have shown\n") != NULL);
+    EXPECT(strstr(text, "last: 1.23 s for 16 MiB\n") != NULL);
+    free(text);
+    topo_solution_free(s);
+    topo_matrix_free(m);
+}
+
+TEST(links_that_a_site_shares_are_known_here_as_at_the_master) /* trees that the library does not have were shown */
+{
+    struct topo_matrix *m = topo_matrix_new(4); /* two sites of two; each edge between them carries 100 Mb/s alone, all together 110 */
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t k = 0; k < 4; k++) {
+            bool far = i / 2 != k / 2;
+            m->cells[i * 4 + k] = (struct topo_cell){.rate_bps = far ? 100000000 : 1000000000, .rtt_us = far ? 40000 : 300, .age_s = 1,
+                                                     .source = i == k ? TOPO_UNKNOWN : TOPO_PROBED};
+        }
+    }
+    EXPECT(topo_matrix_find_sites(m) && m->site_count == 2);
+    struct topo_solution *s = topo_solve(m, 64.0 * 1048576);
+    double apart = s->tree_bps;
+    char *text = written(topo_text_write, m, s);
+    EXPECT(s->sites.count == 0 && strstr(text, "together to other sites") == NULL);
+    free(text);
+    topo_solution_free(s);
+    for (uint32_t i = 0; i < 4; i++) {
+        m->peers[i].up_bps = m->peers[i].down_bps = 1000000000;
+        m->peers[i].far_up_bps = m->peers[i].far_down_bps = 55000000;
+    }
+    s = topo_solve(m, 64.0 * 1048576);
+    text = written(topo_text_write, m, s);
+    EXPECT(s->sites.count == 2 && s->tree_bps < 0.8 * apart);
+    EXPECT(strstr(text, "peers 0 1 send 110 Mb/s together to other sites, and receive 110 Mb/s\n") != NULL);
+    free(text);
+    topo_solution_free(s);
+    topo_matrix_free(m);
+}
+
 /* ---- what it prints ------------------------------------------------------------------------------------------------ */
 
 static const char golden[] =
@@ -277,8 +327,13 @@ static bool same(const struct topo_matrix *a, const struct topo_matrix *b)
     bool same = strcmp(a->title, b->title) == 0 && a->count == b->count && a->site_count == b->site_count;
     for (uint32_t i = 0; same && i < a->count; i++) {
         const struct topo_peer *p = &a->peers[i], *q = &b->peers[i];
-        same = strcmp(p->name, q->name) == 0 && p->site == q->site && p->up_bps == q->up_bps && p->down_bps == q->down_bps;
+        same = strcmp(p->name, q->name) == 0 && p->site == q->site && p->up_bps == q->up_bps && p->down_bps == q->down_bps &&
+               p->far_up_bps == q->far_up_bps && p->far_down_bps == q->far_down_bps;
         same = same && (a->ring == NULL) == (b->ring == NULL) && (a->ring == NULL || a->ring[i] == b->ring[i]);
+    }
+    for (int kind = 0; same && kind < TOPO_KINDS; kind++) {
+        const struct topo_time *p = &a->times[kind], *q = &b->times[kind];
+        same = p->permille == q->permille && p->bytes == q->bytes && p->took_us == q->took_us;
     }
     for (uint32_t i = 0; same && i < a->site_count; i++) {
         const struct topo_site *p = &a->sites[i], *q = &b->sites[i];
@@ -303,6 +358,9 @@ TEST(json_that_was_written_is_read_again) /* an analysis at home differs from th
             EXPECT(topo_matrix_use_ring(m, used));
             m->cells[1] = (struct topo_cell){.source = TOPO_UNKNOWN};
             m->cells[3].source = TOPO_OBSERVED;
+            m->peers[2].far_up_bps = 789;
+            m->times[TOPO_RING] = (struct topo_time){.permille = 1300, .bytes = 1 << 20, .took_us = 77};
+            m->times[TOPO_FOREST].permille = 900;
         } else if (shape == 1) {
             m->cells[1].rate_bps = TOPO_NO_LIMIT;
             m->cells[2].rate_bps = 0;

@@ -86,9 +86,13 @@ static void topology_page_fill(void *at, struct rng *rng)
     x->m.view = rng_next(rng) | 1;
     x->m.members = WIRE_CASE_ITEMS + (uint32_t)rng_below(rng, BOUNDS_MEMBERS - WIRE_CASE_ITEMS + 1);
     x->m.next = (uint32_t)rng_next(rng);
+    for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
+        x->m.took[kind] = (struct topology_took){(uint16_t)rng_next(rng), rng_next(rng), rng_next(rng)};
+    }
     x->m.listed = (uint16_t)rng_below(rng, WIRE_CASE_ITEMS + 1);
     x->m.edges = (uint16_t)rng_below(rng, WIRE_CASE_ITEMS + 1);
     for (uint32_t i = 0; i < x->m.listed; i++) {
+        x->member[i].link = (struct topology_link){rng_next(rng), rng_next(rng), rng_next(rng), rng_next(rng)};
         x->member[i].id = rng_next(rng) | 1;
         x->member[i].key = (uint32_t)rng_next(rng);
         x->member[i].ring = (uint32_t)rng_below(rng, BOUNDS_MEMBERS);

@@ -177,6 +177,8 @@ static bool solve_ring(struct topo_solution *s, const struct model *o)
     return good;
 }
 
+_Static_assert((int)TREES_MEMBERS == 64, "as solve_trees says");
+
 /* ---- shares, trees ------------------------------------------------------------------------------------------------- */
 
 /* Measured rates go the way of the master: those that differ by no more than probes err are moved towards equal. */
@@ -192,7 +194,7 @@ static bool trees_of_probes(const struct model *o, struct tree_set *out, struct 
 static bool solve_trees(struct topo_solution *s, const struct model *o, struct tree_forecast *forecast)
 {
     uint32_t n = o->m->count;
-    s->no_trees = n < 3 ? "of two peers all trees are the same" : n > TREES_MEMBERS ? "groups of more than 32 members have none" : NULL;
+    s->no_trees = n < 3 ? "of two peers all trees are the same" : n > TREES_MEMBERS ? "groups of more than 64 members have none" : NULL;
     if (s->no_trees != NULL) {
         return true;
     }

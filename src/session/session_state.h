@@ -232,7 +232,7 @@ struct gone {
     struct net_address address; /* the first that it said of itself */
 };
 
-enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 128, SESSION_PLANS = 16, SESSION_DEPARTED = 32, SESSION_PROBES = 32 };
+enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 128, SESSION_PLANS = 16, SESSION_DEPARTED = 32, SESSION_PROBES = 64 };
 
 /* How an operation of these parameters is done in the installed view: asked for at least twice by each call. */
 struct plan_answer {

@@ -30,7 +30,7 @@ bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double
 /* The least round trip that was measured between two; UINT64_MAX: none was. */
 uint64_t rates_trip_ns(const struct bandwidth *b, uint64_t one, uint64_t other);
 
-enum { RATES_SITE_MEMBERS = 32 };
+enum { RATES_SITE_MEMBERS = 64 };
 
 /* Members that are near each other, and what leaves and enters where they are. */
 struct rates_sites {

@@ -18,7 +18,7 @@ void edge_ask(struct world *w, struct member *from, uint32_t rank, uint32_t dura
         return;
     }
     p.to = to->id;
-    from->asked |= UINT32_C(1) << rank;
+    from->asked |= UINT64_C(1) << rank;
     w->optimise.waiting++;
     put_probe(outbox_frame(w->common->out, FRAME_PROBE, w->run, 0), &p);
     outbox_send(w->common->out, MASTER_SEND, from->conn);
@@ -31,7 +31,7 @@ uint32_t edge_answered(struct world *w, struct member *mb, const struct msg_meas
     if (ms->round + 1 != w->optimise.next_round || rank >= MEASURE_MEMBERS || (mb->asked >> rank & 1) == 0) {
         return SLOT_NONE;
     }
-    mb->asked &= ~(UINT32_C(1) << rank);
+    mb->asked &= ~(UINT64_C(1) << rank);
     w->optimise.waiting--;
     return rank;
 }

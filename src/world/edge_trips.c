@@ -27,7 +27,7 @@ static void ask_for_pairs(struct world *w, const struct view_record *v)
         for (uint32_t k = 0; k < v->members && mb != NULL; k++) {
             const struct member *other = member_find(w, v->ids[k]);
             uint64_t rtt_ns = other != NULL ? rates_trip_ns(&w->bandwidth, mb->rates_key, other->rates_key) : 0;
-            mb->near |= (uint32_t)is_near(rtt_ns) << k;
+            mb->near |= (uint64_t)is_near(rtt_ns) << k;
             if (rtt_ns == SITE_FIND_UNKNOWN && ((i + k) % 2 == 1) == (i < k)) {
                 edge_ask(w, mb, k, 0);
             }
@@ -53,7 +53,7 @@ void edge_trips_answer(struct world *w, struct member *mb, const struct msg_meas
 {
     uint32_t rank = edge_answered(w, mb, ms);
     if (rank != SLOT_NONE && ms->rtt_us > 0 && is_near((uint64_t)ms->rtt_us * 1000)) {
-        mb->near |= UINT32_C(1) << rank;
+        mb->near |= UINT64_C(1) << rank;
     }
 }
 

@@ -5,7 +5,7 @@
 
 #include "world/world_state.h"
 
-enum { MEASURE_MEMBERS = 32 }; /* of a group that is asked for all of its edges at once: a bit for each of them */
+enum { MEASURE_MEMBERS = 64 }; /* of a group that is asked for all of its edges at once: a bit for each of them */
 
 /* edge_asks.c: a member is asked for edges at once, and answers each of them. */
 void edge_asks_begin(struct world *w, int64_t by);      /* with a number of their own, until then */

@@ -11,7 +11,7 @@
 #include "topology/tree_packing.h"
 
 /* Views of more members have no trees: packing them takes the master longer than its clients may wait. */
-enum { TREES_MEMBERS = 32 };
+enum { TREES_MEMBERS = 64 };
 
 /* The members of a view, by rank, under the keys of what is known of them, and memory to work in. */
 struct trees_job {

@@ -27,7 +27,7 @@ static void check_accepted(const struct world *w, const struct member *mb)
     check_known_view(w, mb);
 }
 
-static uint32_t bits_set(uint32_t set)
+static uint32_t bits_set(uint64_t set)
 {
     uint32_t count = 0;
     for (; set != 0; set &= set - 1) {

@@ -110,7 +110,7 @@ struct member {
     uint64_t heard_from, heard_bps; /* the last probe of its edge that somebody else measures: whose, 0 nobody's, and what came of it here */
     uint32_t probe_place;   /* in the order of probes, from 1; 0 none */
     uint32_t site;          /* where it is: the slot of a member there */
-    uint32_t asked, near;   /* ranks of edges that it is asked for at once and has not answered; that its answers say are near */
+    uint64_t asked, near;   /* ranks of edges that it is asked for at once and has not answered; that its answers say are near */
     double up_bps, down_bps, far_up_bps, far_down_bps; /* what that round has shown of its link so far; of edges to other sites */
 };
 

@@ -8,7 +8,7 @@
 #include "master/master.h"
 #include "topology/tree_set.h"
 
-enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096, PEERS_RECORDS = 64, PEER_PROBES = 32 };
+enum { PEERS_MOST = 66, PEERS_OPS = 32, PEERS_LOG = 4096, PEERS_RECORDS = 64, PEER_PROBES = 66 };
 
 /* Where a peer says that it is. */
 struct peer_place {

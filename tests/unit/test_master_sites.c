@@ -179,3 +179,49 @@ TEST(members_that_are_far_from_all_others_are_measured_in_pairs)
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
 }
+
+static uint64_t rate_of_four(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    (void)c;
+    return from % 4 == to % 4 ? 1000000000 : 100000000;
+}
+
+/* Members of four sites, once all edges are measured or assumed; how many trees they have. */
+static uint32_t trees_of_four(uint32_t count)
+{
+    struct master_config config = cluster_config();
+    config.max_members = PEERS_MOST;
+    config.max_connections = config.max_registered = 2 * PEERS_MOST;
+    config.check_every = 100;
+    struct cluster *c = cluster_with(&config);
+    cluster_members(c, count, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        c->peers[i].site = (uint8_t)(1 + c->peers[i].id % 4);
+    }
+    for (uint32_t round = 0; round < 40 && c->peers[0].trees.count == 0; round++) { /* of 64 far members each has to be measured: votes run out of time */
+        uint32_t solves = c->solves;
+        for (uint32_t i = 0; i < count; i++) {
+            peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+        }
+        (void)cluster_measure(c, rate_of_four, true);
+        uint32_t order[PEERS_MOST];
+        for (uint32_t i = 0; i < count; i++) {
+            order[i] = i;
+        }
+        if (c->solves != solves) {
+            cluster_solved(c, c->solve, order, count);
+        }
+        cluster_pass(c, 1000);
+    }
+    uint32_t trees = c->peers[0].trees.count;
+    EXPECT(!master_poisoned(c->master) && c->peers[0].member_count == count);
+    EXPECT(trees == 0 || (tree_set_valid(&c->peers[0].trees) && c->peers[0].trees.members == count));
+    cluster_free(c);
+    return trees;
+}
+
+TEST(groups_of_64_have_trees_and_larger_ones_none) /* packing them would keep all clients of the master waiting */
+{
+    EXPECT(trees_of_four(64) > 0);
+    EXPECT_EQ(trees_of_four(65), 0);
+}

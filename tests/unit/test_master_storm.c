@@ -79,12 +79,14 @@ static void answer_work(struct cluster *c)
     }
 }
 
+enum { STORM_PEERS = 24 };
+
 static void random_step(struct cluster *c, struct rng *r)
 {
     struct peer *p = any_open(c, r), *o = any_open(c, r);
     uint64_t what = rng_below(r, 24);
     if (p == NULL || what == 0) {
-        if (c->count < PEERS_MOST) {
+        if (c->count < STORM_PEERS) {
             peer_join(c, (uint32_t)rng_below(r, GROUPS));
         }
     } else if (what < 10) {

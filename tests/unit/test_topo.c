@@ -308,7 +308,7 @@ TEST(large_groups_get_a_summary_and_a_picture_of_the_ring)
     struct topo_solution *s = topo_solve(m, 1e8);
     char *text = written(topo_text_write, m, s), *picture = written(write_svg, m, s);
     EXPECT(strstr(text, "over all edges") != NULL && strstr(text, "slowest edges") != NULL && strlen(text) < 8192);
-    EXPECT(strstr(text, "groups of more than 32 members have none") != NULL);
+    EXPECT(strstr(text, "groups of more than 64 members have none") != NULL);
     EXPECT(topo_gap(s) >= 0 && topo_gap(s) < 10);
     EXPECT(well_formed(picture));
     EXPECT_EQ(count_of(picture, "<circle "), 256);

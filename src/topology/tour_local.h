@@ -43,7 +43,7 @@ struct tour_local {
 /* A search whose rings of drawn networks lack 2 % or less of a proven bound in the median, in less than a second. */
 static inline uint64_t tour_local_moves(size_t n)
 {
-    return n <= 16 ? 2000000 : n <= 64 ? 20000000 : 40000000;
+    return n <= 16 ? 2000000 : n <= 64 ? 20000000 : 100000000;
 }
 
 /* Prepares a search of about `moves_limit` moves from ring `start` (a permutation of 0..n-1) and `starts` greedy rings.

@@ -278,13 +278,13 @@ static int put_load(const struct drawing *d, int y)
 static int put_times(const struct drawing *d, int y)
 {
     char size[TOPO_WORD], time[TOPO_WORD], row[96];
-    fprintf(d->to, "<text class=\"head\" x=\"%d\" y=\"%d\">All-reduce of %s, predicted</text>\n", SVG_LEGEND, y,
+    fprintf(d->to, "<text class=\"head\" x=\"%d\" y=\"%d\">All-reduce of %s, expected</text>\n", SVG_LEGEND, y,
             topo_word_bytes(d->s->job.bytes, size));
     y += 20;
     for (unsigned a = 0; a < COST_ALGO_COUNT; a++) {
         if (isfinite(d->s->choice.predicted_s[a])) {
             bool drawn = a == d->s->choice.algo && d->heaviest > 0;
-            snprintf(row, sizeof row, "%s: %s%s", topo_algorithm_name((enum cost_algo)a), topo_word_time(d->s->choice.predicted_s[a], time),
+            snprintf(row, sizeof row, "%s: %s%s", topo_algorithm_name((enum cost_algo)a), topo_word_time(d->s->expected_s[a], time),
                      drawn ? " (its load is drawn)" : "");
             y = put_row(d, y, row);
         }

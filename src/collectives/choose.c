@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/choose.h"
 
+#include "core/check.h"
+
 enum {
     CHOOSE_MOST_PS = 1 << 17,
     CHOOSE_LINK_MOST_PS = 1 << 23, /* a byte at 1 Mb/s */
@@ -250,7 +252,8 @@ static struct choose_answer predict(const struct choose_call *c, enum plan_algor
     uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, slower) + delay;
     uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1, byte) / c->world *
                      c->crowd / CHOOSE_CROWD;
-    struct choose_answer a = way > cores ? (struct choose_answer){algorithm, way, delay, hold, link > byte} : (struct choose_answer){algorithm, cores, 0, 0, false};
+    struct choose_answer a = way > cores ? (struct choose_answer){algorithm, way, delay, hold, c->measured, link > byte} :
+                                           (struct choose_answer){algorithm, cores, 0, 0, c->measured, false};
     return algorithm == PLAN_FOREST ? choose_forest(&c->forest, c->bytes, a, hold) : a;
 }
 
@@ -265,7 +268,7 @@ static unsigned possible(const struct choose_call *c)
         bool offered = plan_offers(c->kind, algorithm) && (!partial || c->plain) &&
                        (algorithm != PLAN_RING || c->world >= PLAN_RING_LEAST) && (!forest || (c->forest.usable && !c->small)) &&
                        (algorithm != PLAN_DIRECT || c->kind != PLAN_BROADCAST || c->world > 1) &&
-                       (!c->uneven || apart || forest || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring.link_ps > 0)) &&
+                       (!c->uneven || apart || forest || algorithm == PLAN_DIRECT) &&
                        (!pairs || c->handed_on == (algorithm == PLAN_DIRECT)) &&
                        (!plan_packs(c->kind, algorithm) || (!c->pairs && !c->uneven && 2 * bruck_bytes(c) <= CHOOSE_MOST_SCRATCH)) &&
                        (!partial || c->kind != PLAN_REDUCE || c->bytes <= CHOOSE_MOST_SCRATCH);
@@ -315,6 +318,7 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
     }
     unsigned set = narrow(possible(&c), c.allowed);
     set = c.told ? set : narrow(set, ~hiding_late(c.kind));
+    PCCL_ASSERT(set != 0);
     for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
         if ((set >> a & 1) != 0) {
             all[a] = doubled(predict(&c, (enum plan_algorithm)a), halved);

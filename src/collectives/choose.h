@@ -43,6 +43,7 @@ struct choose_call {
     bool handed_on;       /* between its root and others some have to stand in: direct, too, though it is of pairs */
     uint16_t allowed;
     struct costs costs;   /* of the view */
+    bool measured;        /* of the view: what follows of links was */
     uint32_t link_ps;     /* of the view: a byte on a member's link */
     struct ring_costs ring;
     uint32_t crowd;       /* of the view: members for each core of a host, in CHOOSE_CROWD-ths */
@@ -54,6 +55,7 @@ struct choose_answer {
     uint64_t ns;       /* predicted, from the last launch to the end; 0: nothing was measured */
     uint64_t delay_ns; /* of it, delays, however many bytes, */
     uint64_t hold_ns;  /* ... the last of which is that all say that they hold the result */
+    bool measured;     /* from links that were measured */
     bool links;        /* the rest is what links take for the bytes; false: what processors do */
 };
 

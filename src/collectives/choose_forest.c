@@ -11,5 +11,5 @@
 struct choose_answer choose_forest(const struct forest *forest, uint64_t bytes, struct choose_answer own, uint64_t hold_ns)
 {
     uint64_t delay = (uint64_t)forest->delay_us * 1000 + 2 * hold_ns, ns = bytes * forest->mib_ns / FOREST_MIB + delay;
-    return ns > own.ns ? (struct choose_answer){PLAN_FOREST, ns, delay, hold_ns, true} : own;
+    return ns > own.ns ? (struct choose_answer){PLAN_FOREST, ns, delay, hold_ns, own.measured, true} : own;
 }

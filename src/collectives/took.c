@@ -6,9 +6,10 @@
 #include "core/dtype.h"
 
 enum {
+    TOOK_LATE = 20, /* a program is late by more than so small a part of the time */
     TOOK_LEAST = 100, TOOK_MOST = 10000,
     TOOK_MODEL_LEAST = 500, TOOK_MODEL_MOST = 2000, /* the model is not more wrong than that */
-    TOOK_NEWS = 20, /* a part of what was told */
+    TOOK_NEWS = 20, /* the part of what was told, by which it has to differ, is one of so many */
 };
 #define TOOK_LINKS_NS (50 * CLOCK_MS) /* less is about processors and delays */
 
@@ -29,9 +30,10 @@ static uint8_t kind_of(enum plan_algorithm algorithm)
 struct took_forecast took_predicted(const struct op_params *p, const struct choose_answer *a)
 {
     struct took_forecast f = {.kind = TOOK_KINDS};
-    uint64_t links = a->ns - a->delay_ns;
-    if (p->kind == PLAN_ALL_REDUCE && a->links && links >= TOOK_LINKS_NS && links >= a->delay_ns && a->ns < INT64_MAX) {
-        f = (struct took_forecast){kind_of(a->algorithm), p->count * dtype_size((enum dtype)p->dtype), (int64_t)(a->delay_ns - a->hold_ns), (int64_t)links};
+    uint64_t links = a->ns - a->delay_ns, ends = 2 * a->hold_ns; /* READY, and HOLD */
+    if (p->kind == PLAN_ALL_REDUCE && a->measured && a->links && links >= TOOK_LINKS_NS && links >= a->delay_ns && a->ns < INT64_MAX) {
+        f = (struct took_forecast){kind_of(a->algorithm), p->count * dtype_size((enum dtype)p->dtype), 
+                                   (int64_t)(a->delay_ns - ends), (int64_t)links, (int64_t)(ends + links / TOOK_LATE)};
     }
     return f;
 }
@@ -68,12 +70,12 @@ bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int
     return true;
 }
 
-int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns)
+int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns, bool alone)
 {
     if (f->kind >= TOOK_KINDS) {
         return predicted_ns;
     }
     uint32_t first = t->view == view ? t->kind[f->kind].first : 0;
-    bool by_model = first >= TOOK_MODEL_LEAST && first <= TOOK_MODEL_MOST;
-    return first == 0 ? 0 : by_model ? f->delays_ns + f->links_ns / 1000 * first : predicted_ns;
+    bool counts = first >= TOOK_MODEL_LEAST && first <= TOOK_MODEL_MOST;
+    return first == 0 && alone ? 0 : counts ? f->delays_ns + f->links_ns / 1000 * first : predicted_ns;
 }

@@ -24,8 +24,9 @@ struct took {
 struct took_forecast {
     uint8_t kind;      /* enum took_kind; TOOK_KINDS: it says nothing about links */
     uint64_t bytes;    /* of its buffer */
-    int64_t delays_ns; /* until its data are there, however many */
+    int64_t delays_ns; /* from the last READY until its data are there, however many */
     int64_t links_ns;  /* what is predicted for the bytes */
+    int64_t late_ns;   /* if READY comes later than that, somebody's program was late */
 };
 
 struct took_forecast took_predicted(const struct op_params *p, const struct choose_answer *a);
@@ -33,8 +34,8 @@ struct took_forecast took_predicted(const struct op_params *p, const struct choo
 /* An operation that ran alone in that view has its data after `took_ns`.  True: `out` is news for the master. */
 bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int64_t took_ns, struct msg_took *out);
 
-/* Until an operation has its data, after what the first of its kind have shown in this view; 0: nothing is known yet.  Where they were off by
- * more than the model is, edges had changed, and `predicted_ns` stays. */
-int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns);
+/* Until an operation has its data, after what the first of its kind have shown in this view; 0: this one, which ran alone, is one of them.
+ * Where they were off by more than the model is, edges had changed, and `predicted_ns` stays. */
+int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns, bool alone);
 
 #endif

@@ -154,7 +154,6 @@ struct comm_running {
 
 /* Whether operations take as long as predicted.  Written by op_forecast.c, with comm.lock. */
 struct comm_forecast {
-    bool measured;           /* an edge, by this member */
     struct forecast calls;
     struct took took;
     uint64_t beside;         /* operations that have begun beside another one */

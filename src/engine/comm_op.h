@@ -117,6 +117,7 @@ struct op_forecast {
     int64_t predicted_ns;    /* 0: nothing is predicted */
     struct took_forecast took;
     uint64_t beside;         /* operations that had begun beside another one when this one did; UINT64_MAX: it is one of them */
+    int64_t begun_at;
     int64_t ready_at;        /* its partners are known to have launched it, since then */
 };
 

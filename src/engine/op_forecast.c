@@ -1,7 +1,7 @@
 /* op_forecast.c - operations that miss their predictions: the log names the edge behind it, and the master has it measured again.
  *
  * The master also hears how many times as long as predicted they take.
- * Invariant: nothing is looked at before this member has measured an edge.
+ * Invariant: nothing is looked at before the links of the view were measured.
  * SPDX-License-Identifier: MIT */
 #include "core/clock.h"
 #include "core/id.h"
@@ -19,7 +19,6 @@ struct edges {
 void op_forecast_measured(struct link *l, uint64_t bps)
 {
     l->measured_bps = bps;
-    l->comm->forecast.measured |= bps > 0;
 }
 
 /* One more member has launched a long operation; true: no other operation runs, so that what is moved from here on is of this one. */
@@ -34,13 +33,14 @@ static bool runs_alone(const struct comm *c, struct comm_op *op)
 
 void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_op *run)
 {
-    bool predicted = c->forecast.measured && op->given.space != SPACE_WINDOW && run->params.kind < PLAN_SEND;
+    bool predicted = op->given.space != SPACE_WINDOW && run->params.kind < PLAN_SEND;
     struct choose_answer plan = predicted ? session_plan(c->machine.session, &run->params) : (struct choose_answer){.ns = 0};
-    op->forecast.predicted_ns = (int64_t)plan.ns;
+    op->forecast.predicted_ns = plan.measured ? (int64_t)plan.ns : 0;
     op->forecast.took = took_predicted(&run->params, &plan);
     c->forecast.beside += c->running.count > 1;
     op->forecast.beside = c->running.count > 1 ? UINT64_MAX : c->forecast.beside;
     if (runs_alone(c, op)) {
+        op->forecast.begun_at = op->forecast.ready_at;
         op_observe_begin(c, op->forecast.ready_at);
     }
 }
@@ -78,12 +78,18 @@ static void add_connection(void *user, const struct comm_traffic *one)
     e->filled |= tcp.filled;
 }
 
-/* The master is told how long operations of this kind take, where nothing else moved data beside this one. */
+/* Nothing else moved data beside it. */
+static bool ran_alone(const struct comm *c, const struct comm_op *op)
+{
+    return op->forecast.beside == c->forecast.beside;
+}
+
+/* The master is told how long operations of this kind take, where no program was late. */
 static void tell_took(struct comm *c, const struct comm_op *op, int64_t took, struct comm_after *after)
 {
     struct msg_took m;
-    bool alone = op->forecast.beside == c->forecast.beside;
-    if (alone && took_take(&c->forecast.took, op->run.view, &op->forecast.took, took, &m)) {
+    bool late = op->forecast.ready_at - op->forecast.begun_at > op->forecast.took.late_ns;
+    if (ran_alone(c, op) && !late && took_take(&c->forecast.took, op->run.view, &op->forecast.took, took, &m)) {
         comm_step(c, &(struct session_event){.kind = SESSION_TOOK, .view = op->run.view, .took = &m}, after);
         comm_say(after, LOG_DEBUG, "%s by %s took %.3f s: bytes on links take %.2f times as long as predicted", plan_kind_name(op->given.kind),
                  plan_algorithm_name(op->plan.plan->params.algorithm), (double)took / 1e9, m.permille / 1e3);
@@ -98,7 +104,8 @@ void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_afte
     int64_t now = clock_now_ns(), took = now - op->forecast.ready_at;
     op_observe_end(c, now, after);
     tell_took(c, op, took, after);
-    int64_t expected = took_expected(&c->forecast.took, op->run.view, &op->forecast.took, op->forecast.predicted_ns);
+    int64_t expected = took_expected(&c->forecast.took, op->run.view, &op->forecast.took, op->forecast.predicted_ns,
+                                      ran_alone(c, op));
     if (!forecast_missed(&c->forecast.calls, op->run.view, expected, took)) {
         return;
     }

@@ -153,7 +153,7 @@ static struct choose_answer plan_among(const struct session *s, const struct op_
         .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .pairs = p->layout == LAYOUT_PAIRS,
         .forest = {s->view.trees.count > 0 && s->view.trees_linked, s->view.plan.tree_mib_ns, s->view.plan.tree_delay_us}, .handed_on = handed_on(s, p),
         .allowed = allowed != 0 ? allowed : UINT16_MAX, .costs = s->view.plan.costs,
-        .link_ps = s->view.plan.link_ps, .ring = {s->view.plan.ring_ps, s->view.plan.ring_delay_us}, .crowd = s->view.plan.crowd};
+        .measured = s->view.plan.measured != 0, .link_ps = s->view.plan.link_ps, .ring = {s->view.plan.ring_ps, s->view.plan.ring_delay_us}, .crowd = s->view.plan.crowd};
     return choose_algorithm(&call);
 }
 

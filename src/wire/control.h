@@ -288,6 +288,7 @@ struct plan_view {
     uint32_t frame_bytes;    /* most payload per data frame */
     uint32_t eager_bytes;    /* up to here operations are sent along with READY */
     struct costs costs;      /* the members', the greatest of each */
+    uint8_t measured;        /* 1: link_ps is what links were measured to carry */
     uint32_t link_ps;        /* a byte where the links keep the direct exchange waiting longest, in picoseconds; 0: links do not matter */
     uint32_t ring_ps;        /* likewise of an exchange along the ring; 0: not known */
     uint32_t ring_delay_us;  /* beside it: all one-way delays once round the ring */

@@ -138,6 +138,7 @@ static void put_plan_view(struct writer *w, const struct plan_view *p)
     put_u32(w, p->eager_bytes);
     put_u8(w, p->verify);
     parts_put_costs(w, &p->costs);
+    put_u8(w, p->measured);
     put_u32(w, p->link_ps);
     put_u32(w, p->ring_ps);
     put_u32(w, p->ring_delay_us);
@@ -154,6 +155,7 @@ static void get_plan_view(struct reader *r, struct plan_view *p)
     p->eager_bytes = parts_get_u32(r, 0, BOUNDS_EAGER_BYTES);
     p->verify = parts_get_u8(r, 0, 1);
     parts_get_costs(r, &p->costs);
+    p->measured = parts_get_u8(r, 0, 1);
     p->link_ps = get_u32(r);
     p->ring_ps = get_u32(r);
     p->ring_delay_us = get_u32(r);

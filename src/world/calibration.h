@@ -1,8 +1,8 @@
-/* calibration.h - how many times as long as predicted operations take on a world's links.
+/* calibration.h - how many times as long as predicted operations take on a group's links.
  *
  * Predictions know the rate of each link, not how well many streams share it.  Members tell how long their operations took, and the next view
- * counts with that.  Of what members say the median counts, and only of more than half of them: one that lies changes nothing.
- * Invariant: a view's calibration is that of the view before, times what its members have told of it.
+ * counts with that.  Of what members say the median counts, and only of more than half of them.  What nobody has told for a while fades.
+ * Invariant: among the same members a time is learnt, not a factor: links that are measured again do not count twice.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_CALIBRATION_H
 #define PCCL_WORLD_CALIBRATION_H
@@ -13,30 +13,26 @@ struct world;
 struct member;
 struct view_record;
 
-enum { CALIBRATION_ONE = 1000 }; /* as predicted from the links alone */
-
 struct calibration {
-    uint16_t permille[TOOK_KINDS]; /* 0: as CALIBRATION_ONE */
+    struct calibration_kind {
+        uint16_t permille; /* 0: nothing is known */
+        double links;      /* what the view predicts from links alone, in any unit; 0: they are not measured */
+        int64_t at;        /* when `permille` was made */
+    } kind[TOOK_KINDS];
 };
 
 /* The last word of a member about each kind of plan. */
 struct calibration_words {
-    uint64_t view;                   /* in which they were used */
+    uint64_t view;                    /* in which they were used */
     struct msg_took word[TOOK_KINDS]; /* permille 0: none */
 };
 
 void calibration_take(const struct world *w, struct member *mb, uint64_t view, const struct msg_took *m);
 
-/* Of the view that follows `from`. */
-struct calibration calibration_next(const struct world *w, const struct view_record *from);
-
-/* What the links take, in any unit, as it is calibrated. */
-double calibration_apply(const struct calibration *c, enum took_kind kind, double links);
+/* What a view after `from` predicts of that kind, whose links alone are predicted to take `links`; 0: they are not measured. */
+double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, double links);
 
 /* What a view counts with, and what its members have told since; permille 0: nothing is known of that kind. */
 void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out);
-
-/* Whether any of these kinds would be predicted to take clearly more or less. */
-bool calibration_differs(const struct calibration *a, const struct calibration *b);
 
 #endif

@@ -88,6 +88,7 @@ static struct group *group_of_label(struct world *w, uint32_t label)
         free->collect_until = NEVER;
         view_current(free)->view = view_current(free)->parent = 0;
         view_current(free)->members = view_current(free)->edges = 0;
+        view_current(free)->calibration = (struct calibration){.kind = {{0}}};
         world_move(w, PHASE_GROUP, &free->phase, GROUP_NORMAL, label, 0, "first peer");
     }
     return free;

@@ -28,3 +28,8 @@ bool member_network(const struct world *w, const uint64_t *keys, uint32_t count,
     rates_add_sites(&w->bandwidth, keys, &out->sites, &out->net);
     return true;
 }
+
+uint32_t member_rates_whole(double x)
+{
+    return x < (double)UINT32_MAX ? (uint32_t)x : UINT32_MAX;
+}

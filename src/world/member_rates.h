@@ -15,4 +15,7 @@ struct member_network {
 /* Of the members with these keys, at most BOUNDS_RING.  False, nothing to be used: no rate of theirs is known. */
 bool member_network(const struct world *w, const uint64_t *keys, uint32_t count, struct member_network *out);
 
+/* Of a cost that stands in a view. */
+uint32_t member_rates_whole(double x);
+
 #endif

@@ -145,7 +145,7 @@ static bool propose_ring(struct world *w, struct group *g)
     view_finish(w, g, false);
     if (g->solved) { /* else the ring stays: of two members there is one, and of very many none is searched */
         memcpy(next->ring, g->solution, next->members * sizeof *next->ring);
-        view_plan_ring(w, next);
+        view_plan_ring(w, view_current(g), next);
     }
     g->in_batch = true;
     return true;

@@ -57,7 +57,7 @@ void view_finish(struct world *w, struct group *g, bool joining)
     next->sizes = view_sizes(w, g, joining);
     ring_repair(w, view_current(g), next);
     view_plan(w, view_current(g), next);
-    view_trees(w, next);
+    view_trees(w, view_current(g), next);
 }
 
 void view_empty(struct world *w, struct group *g)
@@ -66,6 +66,7 @@ void view_empty(struct world *w, struct group *g)
     election_reset(w, g, "nobody left");
     v->members = v->edges = v->decisions = v->removed = 0;
     v->view = v->parent = 0;
+    v->calibration = (struct calibration){.kind = {{0}}};
     g->revision = 0; /* none is left who took part in the last sync: the group starts afresh */
     g->lost = g->suspect = false;
     g->collect_until = NEVER;

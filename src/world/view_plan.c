@@ -32,32 +32,33 @@ static uint32_t most(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-static uint32_t whole(double x)
-{
-    return x < (double)UINT32_MAX ? (uint32_t)x : UINT32_MAX;
-}
-
 /* Copies of the buffer that each member of an exchange of equal shares sends, directly or round a ring. */
 static double copies(uint32_t members)
 {
     return 2 * ((double)members - 1) / (double)members;
 }
 
-static bool is_measured(const struct world *w, const struct view_record *v)
+static bool is_measured(const struct world *w, const struct view_record *v, uint32_t most)
 {
-    return v->members >= 2 && v->members <= PLAN_MEASURED_MEMBERS && w->bandwidth.count > 0;
+    return v->members >= 2 && v->members <= most && w->bandwidth.count > 0;
 }
 
 /* What a byte takes, on average, at the member or pair that the direct exchange of equal shares keeps waiting longest.  A view that is too
  * large for n^2 looks, or was not measured, goes by its delays. */
-static uint32_t link_ps(const struct world *w, const struct view_record *v, uint32_t delay_ns)
+static void plan_links(const struct world *w, const struct view_record *from, struct view_record *v)
 {
     uint32_t n = v->members;
     struct member_network m;
-    if (!is_measured(w, v) || !member_network(w, member_rates_keys(w, v->ids, n), n, &m)) {
-        return delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
+    v->plan.measured = is_measured(w, v, PLAN_MEASURED_MEMBERS) && member_network(w, member_rates_keys(w, v->ids, n), n, &m);
+    double s_per_bit = v->plan.measured ? shares_load(&m.net, m.share).s_per_bit : 0;
+    if (v->edges > 0) { /* shares are not equal then: nothing is learnt of how equal ones fit */
+        v->calibration.kind[TOOK_DIRECT] = from->calibration.kind[TOOK_DIRECT];
+        v->calibration.kind[TOOK_DIRECT].links = 0;
+    } else {
+        s_per_bit = calibration_apply(w, from, v, TOOK_DIRECT, s_per_bit);
     }
-    return whole(calibration_apply(&v->calibration, TOOK_DIRECT, shares_load(&m.net, m.share).s_per_bit) / copies(n) * 8e12);
+    uint32_t guess = v->plan.costs.delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
+    v->plan.link_ps = v->plan.measured ? member_rates_whole(s_per_bit / copies(n) * 8e12) : guess;
 }
 
 /* One way over the longest link between members, if all have been measured; else 0.  A master far away does not make near members look far. */
@@ -101,7 +102,6 @@ static void plan_costs(const struct world *w, struct view_record *v)
     }
     uint32_t delay_us = measured_delay_us(w, v);
     c->delay_ns = delay_us > 0 ? (delay_us < COSTS_MOST / 1000 ? delay_us * 1000 : COSTS_MOST) : c->delay_ns;
-    v->plan.link_ps = link_ps(w, v, c->delay_ns);
     uint64_t crowd = first == NULL || first->cores == 0 ? 0 : beside * CHOOSE_CROWD / first->cores;
     v->plan.crowd = (uint16_t)(crowd < UINT16_MAX ? crowd : UINT16_MAX);
 }
@@ -118,7 +118,6 @@ static uint32_t eager_bytes(const struct view_record *v)
 
 void view_plan(const struct world *w, const struct view_record *from, struct view_record *v)
 {
-    v->calibration = calibration_next(w, from);
     v->planned_at = w->common->now;
     v->plan = w->common->config.plan;
     for (uint32_t i = 0; i < v->members; i++) {
@@ -131,7 +130,8 @@ void view_plan(const struct world *w, const struct view_record *from, struct vie
     v->plan.verify = wants_verify(w, v);
     v->plan.eager_bytes = eager_bytes(v);
     plan_costs(w, v);
-    view_plan_ring(w, v);
+    plan_links(w, from, v);
+    view_plan_ring(w, from, v);
     if (v->edges > 0) { /* eager messages would need every pair */
         v->plan.eager_bytes = 0;
     }
@@ -144,27 +144,32 @@ static double delay_us(const struct world *w, const struct view_record *v, uint6
     return e != NULL && e->rtt_us > 0 ? (double)e->rtt_us / 2 : (double)v->plan.costs.delay_ns / 1000;
 }
 
-/* Edges that were not measured count as fast as the links of their members, so that a ring survives a newcomer. */
-void view_plan_ring(const struct world *w, struct view_record *v)
+/* What a lap round the ring asks of its links, in seconds for a bit; 0: that is not known.  Edges that were not measured count as fast as the
+ * links of their members, so that a ring survives a newcomer. */
+static double ring_load(const struct world *w, const struct view_record *v, double *delays_us)
 {
     uint32_t n = v->members;
     struct member_network m;
-    v->plan.ring_ps = v->plan.ring_delay_us = 0;
-    if (n < PLAN_RING_LEAST || v->edges > 0 || !is_measured(w, v)) {
-        return;
+    if (n < PLAN_RING_LEAST || v->edges > 0 || !is_measured(w, v, BOUNDS_RING)) {
+        return 0;
     }
     const uint64_t *keys = member_rates_keys(w, v->ids, n);
     if (!member_network(w, keys, n, &m)) {
-        return;
+        return 0;
     }
-    double us = 0;
     uint16_t *order = w->common->scratch_order;
     for (uint32_t i = 0; i < n; i++) {
         order[i] = (uint16_t)v->ring[i];
-        us += delay_us(w, v, keys[v->ring[i]], keys[v->ring[(i + 1) % n]]);
+        *delays_us += delay_us(w, v, keys[v->ring[i]], keys[v->ring[(i + 1) % n]]);
     }
-    v->plan.ring_ps = whole(calibration_apply(&v->calibration, TOOK_RING, cost_ring_load(&m.net, order).s_per_bit) / copies(n) * 8e12);
-    v->plan.ring_delay_us = whole(us);
+    return cost_ring_load(&m.net, order).s_per_bit;
+}
+
+void view_plan_ring(const struct world *w, const struct view_record *from, struct view_record *v)
+{
+    double us = 0, s_per_bit = calibration_apply(w, from, v, TOOK_RING, ring_load(w, v, &us));
+    v->plan.ring_ps = s_per_bit > 0 ? member_rates_whole(s_per_bit / copies(v->members) * 8e12) : 0;
+    v->plan.ring_delay_us = member_rates_whole(us);
 }
 
 /* By more than probes err. */
@@ -178,14 +183,19 @@ bool view_plan_differs(const struct world *w, const struct view_record *v)
 {
     struct view_record now = *v;
     view_plan(w, v, &now);
-    return calibration_differs(&now.calibration, &v->calibration) || is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) || is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns);
+    (void)calibration_apply(w, v, &now, TOOK_FOREST, v->calibration.kind[TOOK_FOREST].links);
+    return is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) ||
+           is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns) ||
+           (v->trees.count > 0 && is_apart(now.calibration.kind[TOOK_FOREST].permille, v->calibration.kind[TOOK_FOREST].permille));
 }
 
-bool view_plan_due(const struct world *w, struct view_record *v)
+bool view_plan_due(const struct world *w, struct view_record *v, uint32_t *pairs)
 {
-    if (w->common->now - v->planned_at < w->common->config.replan_ns) {
+    if (w->common->now - v->planned_at < w->common->config.replan_ns || v->members > PLAN_MEASURED_MEMBERS ||
+        v->members * v->members > *pairs) {
         return false;
     }
+    *pairs -= v->members * v->members;
     v->planned_at = w->common->now;
     return view_plan_differs(w, v);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/check.h"
+#include "world/member_rates.h"
 #include "world/trees_make.h"
-#include "world/world_state.h"
 
 _Static_assert((uint32_t)BOUNDS_TREES == (uint32_t)TREE_SET_MOST && (uint32_t)BOUNDS_TREE_MEMBERS == (uint32_t)TREE_SET_MEMBERS,
                "what is made is what travels");
@@ -16,8 +16,9 @@ _Static_assert((uint32_t)BOUNDS_TREES == (uint32_t)TREE_SET_MOST && (uint32_t)BO
 enum { TREES_LEAST = 3 }; /* of two members all trees are the same */
 #define TREES_MIB_BITS 8388608.0
 
-static void clear(struct view_record *v)
+static void clear(struct world *w, const struct view_record *from, struct view_record *v)
 {
+    (void)calibration_apply(w, from, v, TOOK_FOREST, 0);
     v->trees.count = 0;
     v->trees.members = v->members;
     v->plan.tree_mib_ns = v->plan.tree_delay_us = 0;
@@ -42,17 +43,12 @@ static uint32_t delay_us(const struct view_record *v)
     return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-static uint32_t whole(double x)
-{
-    return x < (double)UINT32_MAX ? (uint32_t)x : UINT32_MAX;
-}
-
-void view_trees(struct world *w, struct view_record *v)
+void view_trees(struct world *w, const struct view_record *from, struct view_record *v)
 {
     struct common *c = w->common;
     bool leaf[TREES_MEMBERS] = {0};
     struct tree_forecast forecast = {.s_per_bit = 0};
-    clear(v);
+    clear(w, from, v);
     if (v->members < TREES_LEAST || v->members > TREES_MEMBERS) {
         return;
     }
@@ -64,13 +60,13 @@ void view_trees(struct world *w, struct view_record *v)
                             .up_bps = c->scratch_rates, .down_bps = c->scratch_rates + n, .path_bps = c->scratch_path, .delay_s = c->scratch_delay,
                             .storage = c->scratch_trees};
     if (!trees_make(&job, &v->trees, &forecast)) {
-        clear(v);
+        clear(w, from, v);
         return;
     }
     PCCL_ASSERT(tree_set_valid(&v->trees) && v->trees.members == n);
     double us = 2e6 * forecast.radius_s;
-    v->plan.tree_mib_ns = whole(calibration_apply(&v->calibration, TOOK_FOREST, forecast.s_per_bit) * TREES_MIB_BITS * 1e9);
-    v->plan.tree_delay_us = us > 0 ? whole(us) : delay_us(v);
+    v->plan.tree_mib_ns = member_rates_whole(calibration_apply(w, from, v, TOOK_FOREST, forecast.s_per_bit) * TREES_MIB_BITS * 1e9);
+    v->plan.tree_delay_us = us > 0 ? member_rates_whole(us) : delay_us(v);
 }
 
 /* They are made in the record of the next view, which nobody uses while the group is at rest. */
@@ -82,10 +78,9 @@ bool view_trees_differ(struct world *w, struct group *g)
     next->members = v->members;
     next->edges = v->edges;
     next->plan = v->plan;
-    next->calibration = v->calibration;
     memcpy(next->ids, v->ids, v->members * sizeof *v->ids);
     memcpy(next->edge, v->edge, v->edges * sizeof *v->edge);
-    view_trees(w, next);
+    view_trees(w, v, next);
     const struct tree_set *a = &v->trees, *b = &next->trees;
     size_t ranks = (size_t)a->count * v->members;
     return a->count != b->count || memcmp(a->share, b->share, a->count * sizeof *a->share) != 0 ||

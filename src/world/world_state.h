@@ -478,9 +478,9 @@ void report_decide(struct world *w, struct group *g, struct view_record *next); 
 
 /* view_plan.c: how a view after `from` does its operations, its ring known; what is known of another ring; all but trees. */
 void view_plan(const struct world *w, const struct view_record *from, struct view_record *v);
-void view_plan_ring(const struct world *w, struct view_record *v);
+void view_plan_ring(const struct world *w, const struct view_record *from, struct view_record *v);
 bool view_plan_differs(const struct world *w, const struct view_record *v); /* what a byte costs is known to be clearly something else now */
-bool view_plan_due(const struct world *w, struct view_record *v); /* the same, looked at seldom */
+bool view_plan_due(const struct world *w, struct view_record *v, uint32_t *pairs); /* the same, looked at seldom; so many pairs of members */
 
 /* view.c */
 void view_settle(struct world *w, struct group *g);
@@ -544,7 +544,7 @@ void ring_repair(struct world *w, const struct view_record *from, struct view_re
 uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t *cost);
 
 /* view_trees.c: the trees of a view, members and missing edges known, and what is predicted of them; whether it would have others now */
-void view_trees(struct world *w, struct view_record *v);
+void view_trees(struct world *w, const struct view_record *from, struct view_record *v);
 bool view_trees_differ(struct world *w, struct group *g);
 
 /* vote.c */

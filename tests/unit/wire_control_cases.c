@@ -293,6 +293,7 @@ static void view_fill(void *at, struct rng *rng)
     v->m.plan.eager_bytes = (uint32_t)rng_below(rng, BOUNDS_EAGER_BYTES + 1);
     v->m.plan.verify = (uint8_t)rng_below(rng, 2);
     fill_costs(rng, &v->m.plan.costs);
+    v->m.plan.measured = (uint8_t)rng_below(rng, 2);
     v->m.plan.link_ps = (uint32_t)rng_next(rng);
     v->m.plan.ring_ps = (uint32_t)rng_next(rng);
     v->m.plan.ring_delay_us = (uint32_t)rng_next(rng);

@@ -321,7 +321,7 @@ static void view_needs(const struct session *s, struct reader *r, struct needs *
     n->entries[SESSION_PEERS] = peers_with(s, r, m.added);
     n->entries[SESSION_EDGES] = m.edges;
     uint32_t owed = m.decisions + refused_unlaunched(s);
-    n->entries[SESSION_TAGS] = s->tag_used + owed + PAIR_TAGS * s->deferred_count;
+    n->entries[SESSION_TAGS] += owed;
     n->entries[SESSION_OWED] = s->owed_used + owed;
     n->entries[SESSION_MARKS] += 2 * (m.decisions < BOUNDS_CLASHES ? m.decisions : BOUNDS_CLASHES); /* of the two whose calls clash */
 }
@@ -351,7 +351,7 @@ static void master_needs(const struct session *s, const struct session_event *e,
         }
         break;
     case FRAME_ANSWER: /* numbers that were refused but never launched here are skipped */
-        n->entries[SESSION_TAGS] = s->tag_used + (s->op_used - s->records);
+        n->entries[SESSION_TAGS] += s->op_used - s->records;
         break;
     default:
         break;
@@ -369,20 +369,22 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     /* An operation that is launched or heard of, and all calls that wait for that. */
     bool sign_of_life = e->kind == SESSION_TICK || (e->kind == SESSION_PEER_FRAME && e->header->type == FRAME_PING);
     uint32_t ops = s->deferred_count + s->waiting_count + !sign_of_life;
+    uint32_t tags = s->tag_used + PAIR_TAGS * s->deferred_count; /* any step may launch what was deferred */
     *n = (struct needs){.width = 0};
+    n->entries[SESSION_TAGS] = tags;
     n->entries[SESSION_OPS] = s->op_used + ops;
     n->entries[SESSION_MARKS] = s->mark_used + MARKS_OF_ONE * ops;
     switch ((uint32_t)e->kind) {
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
-        n->entries[SESSION_TAGS] = s->tag_used + (space_pairs(e->launch->space) ? PAIR_TAGS * (s->deferred_count + 1) : 1);
+        n->entries[SESSION_TAGS] = tags + (space_pairs(e->launch->space) ? PAIR_TAGS : 1);
         n->entries[SESSION_WIRE] = work_encodes(s, &e->launch->params);
         break;
     case SESSION_MASTER_FRAME:
         master_needs(s, e, n);
         break;
     case SESSION_PEER_FRAME:
-        n->entries[SESSION_TAGS] = names_pair(e) ? s->tag_used + PAIR_TAGS * (s->deferred_count + 1) : 0;
+        n->entries[SESSION_TAGS] = tags + (names_pair(e) ? PAIR_TAGS : 0);
         n->entries[SESSION_PARK] = e->header->type == FRAME_EAGER ? s->park_count - s->park_left + 1 : 0;
         n->entries[SESSION_MARKS] += e->header->type == FRAME_FINISHED ? s->op_used - s->records : 0; /* says their HOLD, too */
         break;

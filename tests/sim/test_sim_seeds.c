@@ -398,6 +398,11 @@ TEST(two_joiners_that_wait_for_each_others_votes_make_all_their_calls) /* 16 eac
     SEEDS_PASS(1804000441071);
 }
 
+TEST(receive_that_waited_finds_room_whatever_lets_it_go) /* its pair had no place in the table of tags, and its sender heard nothing */
+{
+    SEEDS_PASS(1804000814153);
+}
+
 static uint64_t trace_of(struct cluster *cl, uint64_t seed)
 {
     struct options o;

@@ -138,6 +138,36 @@ TEST(calls_that_find_no_memory_say_so_and_take_no_number) /* they fail the machi
     bench_free(b);
 }
 
+TEST(receive_that_waited_finds_room_whatever_lets_it_go) /* it failed for want of memory that there was, and its sender waited for ever */
+{
+    struct session_config c = from_one();
+    float x = 1, y[4] = {0};
+    c.max_records = 1;
+    struct bench *b = bench_of(&c, false);
+    launch(b, 0, 5, &x, &y[0]);
+    for (uint32_t peer = 1; peer < PEERS; peer++) {
+        eager(b, peer, 1, 5, 1);
+    }
+    for (uint32_t peer = 1; peer < PEERS; peer++) {
+        hold(b, peer, 1, 5);
+    }
+    EXPECT(b->returned && b->s->records == 1); /* all later calls wait until the others have finished it */
+    struct session_launch l = {.space = SPACE_PAIR, .tag = 9, .known = view_id(1), .world = PEERS,
+                               .params = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32}, .root_rank = 1, .receives = true, .out = &y[1],
+                               .deadline = INT64_MAX};
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
+    EXPECT_EQ(b->s->deferred_count, 1);
+    for (uint32_t slot = 2; slot < MANY && b->s->tag_used < b->s->tag_count; slot++) { /* their tags take the room that was there for it */
+        launch(b, slot, 100 + slot, &x, &y[2]);
+    }
+    b->returned = false;
+    b->s->cfg.max_records = 2; /* as if that one had been finished */
+    step(b, &(struct session_event){.kind = SESSION_TICK});
+    EXPECT_EQ(b->s->deferred_count, 0);
+    EXPECT(!b->returned && connected(b)); /* they all run, and the receive waits for its message */
+    bench_free(b);
+}
+
 TEST(operation_without_a_record_is_told_so) /* the call waits for room that never comes */
 {
     struct session_config c = from_one();

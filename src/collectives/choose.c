@@ -223,11 +223,15 @@ static uint64_t work_ns(const struct choose_call *c, const struct work *w, uint6
            bytes_ns(w->folded, least(c->costs.fold_ps, CHOOSE_MOST_PS));
 }
 
+static bool goes_round(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    return (algorithm == PLAN_RING || algorithm == PLAN_CHAIN) && c->ring.link_ps > 0;
+}
+
 /* A byte on the links that the algorithm uses. */
 static uint64_t link_ps(const struct choose_call *c, enum plan_algorithm algorithm)
 {
-    bool neighbours = (algorithm == PLAN_RING || algorithm == PLAN_CHAIN) && c->ring.link_ps > 0;
-    return algorithm == PLAN_FOREST ? 0 : least(neighbours ? c->ring.link_ps : c->link_ps, CHOOSE_LINK_MOST_PS);
+    return algorithm == PLAN_FOREST ? 0 : least(goes_round(c, algorithm) ? c->ring.link_ps : c->link_ps, CHOOSE_LINK_MOST_PS);
 }
 
 /* All delays between READY and HOLD.  Round a ring that is known each part goes on as it comes: while parts are under way for longer than a
@@ -252,8 +256,9 @@ static struct choose_answer predict(const struct choose_call *c, enum plan_algor
     uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1, slower) + delay;
     uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1, byte) / c->world *
                      c->crowd / CHOOSE_CROWD;
-    struct choose_answer a = way > cores ? (struct choose_answer){algorithm, way, delay, hold, c->measured, link > byte} :
-                                           (struct choose_answer){algorithm, cores, 0, 0, c->measured, false};
+    bool measured = c->measured || goes_round(c, algorithm);
+    struct choose_answer a = way > cores ? (struct choose_answer){algorithm, way, delay, hold, measured, link > byte} :
+                                           (struct choose_answer){algorithm, cores, 0, 0, measured, false};
     return algorithm == PLAN_FOREST ? choose_forest(&c->forest, c->bytes, a, hold) : a;
 }
 

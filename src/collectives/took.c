@@ -8,7 +8,7 @@
 enum {
     TOOK_LATE = 20, /* a program is late by more than so small a part of the time */
     TOOK_LEAST = 100, TOOK_MOST = 10000,
-    TOOK_MODEL_LEAST = 500, TOOK_MODEL_MOST = 2000, /* the model is not more wrong than that */
+    TOOK_MODEL_LEAST = 500, TOOK_MODEL_MOST = 4000, /* the model is not more wrong than that */
     TOOK_NEWS = 20, /* the part of what was told, by which it has to differ, is one of so many */
 };
 #define TOOK_LINKS_NS (50 * CLOCK_MS) /* less is about processors and delays */
@@ -32,7 +32,7 @@ struct took_forecast took_predicted(const struct op_params *p, const struct choo
     struct took_forecast f = {.kind = TOOK_KINDS};
     uint64_t links = a->ns - a->delay_ns, ends = 2 * a->hold_ns; /* READY, and HOLD */
     if (p->kind == PLAN_ALL_REDUCE && a->measured && a->links && links >= TOOK_LINKS_NS && links >= a->delay_ns && a->ns < INT64_MAX) {
-        f = (struct took_forecast){kind_of(a->algorithm), p->count * dtype_size((enum dtype)p->dtype), 
+        f = (struct took_forecast){kind_of(a->algorithm), p->count * dtype_size((enum dtype)p->dtype),
                                    (int64_t)(a->delay_ns - ends), (int64_t)links, (int64_t)(ends + links / TOOK_LATE)};
     }
     return f;

@@ -369,7 +369,7 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     /* An operation that is launched or heard of, and all calls that wait for that. */
     bool sign_of_life = e->kind == SESSION_TICK || (e->kind == SESSION_PEER_FRAME && e->header->type == FRAME_PING);
     uint32_t ops = s->deferred_count + s->waiting_count + !sign_of_life;
-    uint32_t tags = s->tag_used + PAIR_TAGS * s->deferred_count; /* any step may launch what was deferred */
+    uint32_t tags = s->tag_used + PAIR_TAGS * s->deferred_pairs; /* any step may launch what was deferred */
     *n = (struct needs){.width = 0};
     n->entries[SESSION_TAGS] = tags;
     n->entries[SESSION_OPS] = s->op_used + ops;

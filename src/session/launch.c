@@ -143,6 +143,7 @@ static void defer(struct session *s, uint32_t slot)
     }
     s->deferred_last = slot;
     s->deferred_count++;
+    s->deferred_pairs += space_pairs(s->slots[slot].launch.space);
 }
 
 /* 0: any source, or none. */
@@ -261,6 +262,7 @@ void launch_deferred(struct session *s, struct outbox *out)
         *(before == NONE ? &s->deferred : &s->slots[before].next) = c->next;
         s->deferred_last = s->deferred_last == slot ? before : s->deferred_last;
         s->deferred_count--;
+        s->deferred_pairs -= space_pairs(c->launch.space);
         c->next = NONE;
         heap_set(&s->due, slot, INT64_MAX);
         c->launch.window = MUTANT(WINDOW_STALE) ? c->launch.window : 0; /* reserved for another view's plan: lanes grant anew */

@@ -240,14 +240,16 @@ static void check_slots(const struct session *s)
         PCCL_ASSERT((c->at.phase != SLOT_DEFERRED && c->at.phase != SLOT_RUNNING) || s->phase == PHASE_MEMBER);
     }
     PCCL_ASSERT(used == s->slots_used && windows == s->slots_windows && waiting == s->waiting_count);
-    uint32_t last = NONE;
+    uint32_t last = NONE, pairs = 0;
     PCCL_ASSERT(deferred == s->deferred_count);
     for (uint32_t i = s->deferred; i != NONE && deferred > 0; i = s->slots[i].next) {
         PCCL_ASSERT(s->slots[i].at.phase == SLOT_DEFERRED);
+        pairs += space_pairs(s->slots[i].launch.space);
         deferred--;
         last = i;
     }
     PCCL_ASSERT(s->deferred != NONE || (s->deferred_count == 0 && s->deferred_passed == NONE));
+    PCCL_ASSERT(pairs == s->deferred_pairs);
     PCCL_ASSERT(s->deferred_passed == NONE || s->slots[s->deferred_passed].at.phase == SLOT_DEFERRED);
     PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred_last && s->slots[last].next == NONE)));
 }

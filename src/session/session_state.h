@@ -344,7 +344,7 @@ struct session {
     uint32_t refusals;   /* of all tags */
     uint64_t answers;    /* REFUSEs sent in this view in answer to others */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
-    uint32_t deferred_count;
+    uint32_t deferred_count, deferred_pairs;
     uint32_t deferred_passed; /* up to this one all are in the order of issue, and wait for who is behind; NONE */
     struct {             /* behind.c: what the master was asked so that calls in the order of issue go on */
         uint8_t cause;   /* CAUSE_NONE: nothing, in this view */

@@ -40,7 +40,7 @@ struct tour_local {
 /* uint16_t that the storage of _init must have. */
 #define TOUR_LOCAL_ROOM(n) ((size_t)(n) * (5 + TOUR_LOCAL_NEAR))
 
-/* A search whose rings of drawn networks lack 2 % or less of a proven bound in the median, in less than a second. */
+/* A search whose rings of drawn networks lack 2 % or less of a proven bound in the median; about half a second of an idle core. */
 static inline uint64_t tour_local_moves(size_t n)
 {
     return n <= 16 ? 2000000 : n <= 64 ? 20000000 : 100000000;

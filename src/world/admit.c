@@ -77,20 +77,18 @@ static bool link_ended(const struct group *g)
     return g->views[g->current].members > 0 && g->broken_view == g->views[g->current].view;
 }
 
-enum { ADMIT_PAIRS = 65536 }; /* of members, whose costs one update looks at: other clients wait */
-
 /* An update without newcomers: a next view where members were lost, a missing edge has healed, tags have piled up or costs are others, an
  * answer in the same view everywhere else.  False: links have to be made for it. */
 static bool close_plain(struct world *w)
 {
     bool any = false;
-    uint32_t pairs = ADMIT_PAIRS;
+    view_plan_look(w);
     for (uint32_t i = 0; i < w->group_room; i++) {
         struct group *g = &w->groups[i];
         uint32_t left = member_count(w, g, MEMBER_ACCEPTED);
         bool lost = left != view_current(g)->members, known = view_known_to_all(w, g), ended = link_ended(g);
         g->in_batch = false;
-        if (g->phase == GROUP_FREE || (!lost && !ended && !(known && (edges_healed(w, g) || tags_pile_up(w, g) || view_plan_due(w, view_current(g), &pairs))))) {
+        if (g->phase == GROUP_FREE || (!lost && !ended && !(known && (edges_healed(w, g) || tags_pile_up(w, g) || g->outdated)))) {
             continue;
         }
         if (left == 0) {

@@ -7,10 +7,10 @@
 
 enum {
     CALIBRATION_ONE = 1000,    /* as predicted from the links alone */
-    CALIBRATION_MEMBERS = 256, /* views of more are not predicted from their links */
+    CALIBRATION_MEMBERS = 256, /* of larger views nothing is learnt */
 };
 #define CALIBRATION_LEAST 0.5
-#define CALIBRATION_MOST 4.0 /* a network that differs by more has changed: its edges are to be measured again */
+#define CALIBRATION_MOST 4.0 /* where operations differ by more the network has changed: its edges are to be measured again */
 #define CALIBRATION_FADES_NS (1200 * CLOCK_S) /* a plan that was slower once is tried again */
 #define CALIBRATION_SAID_MOST (UINT64_C(1) << 56)
 
@@ -58,32 +58,42 @@ static const struct msg_took *median(const struct world *w, const struct view_re
     return off(high) < off(low) ? high : low;
 }
 
-/* How many times as long as `links` it takes, after what is known in `from`; `links_then`: what the links took when that was known. */
-static double times(const struct world *w, const struct calibration_kind *old, const struct msg_took *m, double links_then, double links)
+static double ratio(uint16_t permille)
 {
-    double r = old->permille == 0 ? 1 : (double)old->permille / CALIBRATION_ONE;
-    if (m != NULL && links_then > 0 && links > 0) {
-        r *= (double)m->permille / CALIBRATION_ONE * links_then / links;
-    } else {
-        int64_t age = w->common->now - old->at;
-        r = age < CALIBRATION_FADES_NS ? 1 + (r - 1) * (1 - (double)age / CALIBRATION_FADES_NS) : 1;
+    return permille == 0 ? 1 : (double)permille / CALIBRATION_ONE;
+}
+
+static double cut(double r)
+{
+    return r < CALIBRATION_LEAST ? CALIBRATION_LEAST : r > CALIBRATION_MOST ? CALIBRATION_MOST : r;
+}
+
+/* What is known of links that take `links`, and took `then` when the word was told. */
+static struct calibration_kind next_of(const struct world *w, const struct calibration_kind *old, const struct msg_took *m, double then, double links)
+{
+    struct calibration_kind k = {.links = links, .told = old->told, .at = old->at};
+    double word = m != NULL ? ratio(m->permille) : 1, r = 1;
+    if (m != NULL && then > 0 && links > 0) {
+        bool model = word >= CALIBRATION_LEAST && word <= CALIBRATION_MOST;
+        r = model ? cut(ratio(old->permille) * word * then / links) : 1;
+        k.told = (uint16_t)(CALIBRATION_ONE * r + 0.5);
+        k.at = w->common->now;
+    } else if (w->common->now - old->at < CALIBRATION_FADES_NS) {
+        r = 1 + (ratio(old->told) - 1) * (1 - (double)(w->common->now - old->at) / CALIBRATION_FADES_NS);
     }
-    return r >= CALIBRATION_LEAST && r <= CALIBRATION_MOST ? r : 1;
+    k.permille = (uint16_t)(CALIBRATION_ONE * r + 0.5);
+    return k;
 }
 
-static uint16_t rounded(double r)
-{
-    return (uint16_t)(CALIBRATION_ONE * r + 0.5);
-}
-
-double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, double links)
+double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, bool same,
+                         double links)
 {
     const struct calibration_kind *old = &from->calibration.kind[kind];
-    bool same = v->members == from->members && memcmp(v->ids, from->ids, v->members * sizeof *v->ids) == 0;
-    double known = links < __builtin_inf() ? links : 0, then = same || old->links == 0 ? old->links : known; /* other members have other links */
-    double r = times(w, old, median(w, from, kind), then, known);
-    v->calibration.kind[kind] = (struct calibration_kind){rounded(r), known, w->common->now};
-    return links * r;
+    bool members = v->members == from->members && memcmp(v->ids, from->ids, v->members * sizeof *v->ids) == 0;
+    double known = links < __builtin_inf() ? links : 0, then = (same && members) || old->links == 0 ? old->links : known;
+    struct calibration_kind k = next_of(w, old, median(w, from, kind), then, known);
+    v->calibration.kind[kind] = k;
+    return links * ratio(k.permille);
 }
 
 static uint64_t said(uint64_t value)
@@ -95,7 +105,7 @@ void calibration_tell(const struct world *w, const struct view_record *v, enum t
 {
     const struct msg_took *m = median(w, v, kind);
     const struct calibration_kind *k = &v->calibration.kind[kind];
-    uint16_t permille = rounded(times(w, k, m, k->links, k->links));
+    uint16_t permille = next_of(w, k, m, k->links, k->links).permille;
     bool known = m != NULL || permille != CALIBRATION_ONE;
     *out = (struct topology_took){known ? permille : 0, m != NULL ? said(m->bytes) : 0, m != NULL ? said(m->took_us) : 0};
 }

@@ -2,7 +2,7 @@
  *
  * Predictions know the rate of each link, not how well many streams share it.  Members tell how long their operations took, and the next view
  * counts with that.  Of what members say the median counts, and only of more than half of them.  What nobody has told for a while fades.
- * Invariant: among the same members a time is learnt, not a factor: links that are measured again do not count twice.
+ * Invariant: of data that go the same ways a time is learnt, not a factor: links that are measured again do not count twice.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_CALIBRATION_H
 #define PCCL_WORLD_CALIBRATION_H
@@ -15,9 +15,10 @@ struct view_record;
 
 struct calibration {
     struct calibration_kind {
-        uint16_t permille; /* 0: nothing is known */
+        uint16_t permille; /* the view counts with it; 0: nothing is known */
         double links;      /* what the view predicts from links alone, in any unit; 0: they are not measured */
-        int64_t at;        /* when `permille` was made */
+        uint16_t told;     /* what members made of it when they last told something, */
+        int64_t at;        /* ... and when */
     } kind[TOOK_KINDS];
 };
 
@@ -29,8 +30,10 @@ struct calibration_words {
 
 void calibration_take(const struct world *w, struct member *mb, uint64_t view, const struct msg_took *m);
 
-/* What a view after `from` predicts of that kind, whose links alone are predicted to take `links`; 0: they are not measured. */
-double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, double links);
+/* What a view after `from` predicts of that kind, whose links alone are predicted to take `links`; 0: they are not measured.  `same`: data go the
+ * same ways as in `from`. */
+double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, bool same,
+                         double links);
 
 /* What a view counts with, and what its members have told since; permille 0: nothing is known of that kind. */
 void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out);

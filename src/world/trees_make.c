@@ -18,8 +18,12 @@ _Static_assert((int)TREES_MEMBERS <= (int)RATES_SITE_MEMBERS, "sites of all of t
 
 size_t trees_room(uint32_t members)
 {
-    uint32_t n = members < TREES_MEMBERS ? members : TREES_MEMBERS;
-    return tree_packing_room(n, n);
+    size_t room = 0;
+    for (uint32_t n = 1; n <= members && n <= TREES_MEMBERS; n++) { /* fewer members may need more: more trees are tried for them */
+        size_t one = tree_packing_room(n, n);
+        room = one > room ? one : room;
+    }
+    return room;
 }
 
 /* Everything is known: what is not could be anything.  Delays are, if each pair's round trip is. */

@@ -21,7 +21,7 @@ struct trees_job {
     const bool *leaf;     /* lacks a link with somebody: may be nobody's parent */
     double *up_bps, *down_bps;    /* room for one of each member */
     double *path_bps, *delay_s;   /* ... for one of each pair */
-    void *storage;        /* trees_room(members) bytes, aligned to 8 */
+    void *storage;        /* trees_room(members) bytes, aligned to 8; enough for fewer members, too */
 };
 
 size_t trees_room(uint32_t members);

@@ -1,5 +1,7 @@
 /* view_plan.c - how the members of a view do their operations: lanes, digests, what travels with a launch, what things cost.
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "collectives/choose.h"
 #include "collectives/plan.h"
 #include "topology/cost.h"
@@ -11,6 +13,7 @@ enum {
     PLAN_FAR_NS = 2500000,       /* one way: from here on links are taken for long ones */
     PLAN_FAR_PS = 80000,         /* of which a byte takes as long as at 100 Mb/s, until they have been measured */
     PLAN_MEASURED_MEMBERS = 256,
+    PLAN_LOOKS = 16, PLAN_LOOK_PAIRS = 65536, /* groups, and pairs of their members, that one update looks at: other clients wait */
 };
 
 /* Digests where a link leaves the host, or where somebody asks for them: for all members or for none. */
@@ -55,7 +58,7 @@ static void plan_links(const struct world *w, const struct view_record *from, st
         v->calibration.kind[TOOK_DIRECT] = from->calibration.kind[TOOK_DIRECT];
         v->calibration.kind[TOOK_DIRECT].links = 0;
     } else {
-        s_per_bit = calibration_apply(w, from, v, TOOK_DIRECT, s_per_bit);
+        s_per_bit = calibration_apply(w, from, v, TOOK_DIRECT, true, s_per_bit);
     }
     uint32_t guess = v->plan.costs.delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
     v->plan.link_ps = v->plan.measured ? member_rates_whole(s_per_bit / copies(n) * 8e12) : guess;
@@ -167,7 +170,8 @@ static double ring_load(const struct world *w, const struct view_record *v, doub
 
 void view_plan_ring(const struct world *w, const struct view_record *from, struct view_record *v)
 {
-    double us = 0, s_per_bit = calibration_apply(w, from, v, TOOK_RING, ring_load(w, v, &us));
+    bool same = v->members == from->members && memcmp(v->ring, from->ring, v->members * sizeof *v->ring) == 0;
+    double us = 0, s_per_bit = calibration_apply(w, from, v, TOOK_RING, same, ring_load(w, v, &us));
     v->plan.ring_ps = s_per_bit > 0 ? member_rates_whole(s_per_bit / copies(v->members) * 8e12) : 0;
     v->plan.ring_delay_us = member_rates_whole(us);
 }
@@ -183,19 +187,46 @@ bool view_plan_differs(const struct world *w, const struct view_record *v)
 {
     struct view_record now = *v;
     view_plan(w, v, &now);
-    (void)calibration_apply(w, v, &now, TOOK_FOREST, v->calibration.kind[TOOK_FOREST].links);
-    return is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) ||
+    (void)calibration_apply(w, v, &now, TOOK_FOREST, true, v->calibration.kind[TOOK_FOREST].links);
+    return now.plan.measured != v->plan.measured || is_apart(now.plan.link_ps, v->plan.link_ps) || is_apart(now.plan.ring_ps, v->plan.ring_ps) ||
            is_apart(now.plan.costs.delay_ns, v->plan.costs.delay_ns) ||
            (v->trees.count > 0 && is_apart(now.calibration.kind[TOOK_FOREST].permille, v->calibration.kind[TOOK_FOREST].permille));
 }
 
-bool view_plan_due(const struct world *w, struct view_record *v, uint32_t *pairs)
+static bool is_due(const struct world *w, struct group *g)
 {
-    if (w->common->now - v->planned_at < w->common->config.replan_ns || v->members > PLAN_MEASURED_MEMBERS ||
-        v->members * v->members > *pairs) {
-        return false;
+    const struct view_record *v = view_current(g);
+    return g->phase == GROUP_NORMAL && v->members > 0 && v->members <= PLAN_MEASURED_MEMBERS && view_known_to_all(w, g) &&
+           w->common->now - v->planned_at >= w->common->config.replan_ns;
+}
+
+/* The one that was looked at longest ago; null: none is due. */
+static struct group *first_due(const struct world *w)
+{
+    struct group *first = NULL;
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        if (is_due(w, g) && (first == NULL || view_current(g)->planned_at < view_current(first)->planned_at)) {
+            first = g;
+        }
     }
-    *pairs -= v->members * v->members;
-    v->planned_at = w->common->now;
-    return view_plan_differs(w, v);
+    return first;
+}
+
+void view_plan_look(struct world *w)
+{
+    uint32_t pairs = PLAN_LOOK_PAIRS;
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        w->groups[i].outdated = false;
+    }
+    for (uint32_t looks = 0; looks < PLAN_LOOKS; looks++) {
+        struct group *g = first_due(w);
+        uint32_t n = g != NULL ? view_current(g)->members : 0;
+        if (n == 0 || n * n > pairs) {
+            return;
+        }
+        pairs -= n * n;
+        view_current(g)->planned_at = w->common->now;
+        g->outdated = view_plan_differs(w, view_current(g));
+    }
 }

@@ -18,7 +18,7 @@ enum { TREES_LEAST = 3 }; /* of two members all trees are the same */
 
 static void clear(struct world *w, const struct view_record *from, struct view_record *v)
 {
-    (void)calibration_apply(w, from, v, TOOK_FOREST, 0);
+    (void)calibration_apply(w, from, v, TOOK_FOREST, false, 0);
     v->trees.count = 0;
     v->trees.members = v->members;
     v->plan.tree_mib_ns = v->plan.tree_delay_us = 0;
@@ -43,6 +43,15 @@ static uint32_t delay_us(const struct view_record *v)
     return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
+/* Of views with as many members. */
+static bool same_trees(const struct view_record *one, const struct view_record *other)
+{
+    const struct tree_set *a = &one->trees, *b = &other->trees;
+    size_t ranks = (size_t)a->count * one->members;
+    return one->members == other->members && a->count == b->count && memcmp(a->share, b->share, a->count * sizeof *a->share) == 0 &&
+           memcmp(a->parent, b->parent, ranks * sizeof *a->parent) == 0;
+}
+
 void view_trees(struct world *w, const struct view_record *from, struct view_record *v)
 {
     struct common *c = w->common;
@@ -65,7 +74,7 @@ void view_trees(struct world *w, const struct view_record *from, struct view_rec
     }
     PCCL_ASSERT(tree_set_valid(&v->trees) && v->trees.members == n);
     double us = 2e6 * forecast.radius_s;
-    v->plan.tree_mib_ns = member_rates_whole(calibration_apply(w, from, v, TOOK_FOREST, forecast.s_per_bit) * TREES_MIB_BITS * 1e9);
+    v->plan.tree_mib_ns = member_rates_whole(calibration_apply(w, from, v, TOOK_FOREST, same_trees(from, v), forecast.s_per_bit) * TREES_MIB_BITS * 1e9);
     v->plan.tree_delay_us = us > 0 ? member_rates_whole(us) : delay_us(v);
 }
 
@@ -81,8 +90,5 @@ bool view_trees_differ(struct world *w, struct group *g)
     memcpy(next->ids, v->ids, v->members * sizeof *v->ids);
     memcpy(next->edge, v->edge, v->edges * sizeof *v->edge);
     view_trees(w, v, next);
-    const struct tree_set *a = &v->trees, *b = &next->trees;
-    size_t ranks = (size_t)a->count * v->members;
-    return a->count != b->count || memcmp(a->share, b->share, a->count * sizeof *a->share) != 0 ||
-           memcmp(a->parent, b->parent, ranks * sizeof *a->parent) != 0;
+    return !same_trees(v, next);
 }

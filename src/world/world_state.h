@@ -199,7 +199,7 @@ struct group {
     uint32_t decided;      /* members, when the batch under way was decided */
     uint64_t persist;      /* number of the record under way */
     bool in_batch;         /* the view being decided is part of the batch under way */
-    bool outdated;         /* an optimisation has found another way for its data, or other costs */
+    bool outdated;         /* another way for its data has been found, or other costs */
     int64_t collect_until; /* NEVER: nothing collected */
     bool silent;           /* ... links fell silent, of which the first is named here */
     uint64_t silent_from, silent_to;
@@ -480,7 +480,7 @@ void report_decide(struct world *w, struct group *g, struct view_record *next); 
 void view_plan(const struct world *w, const struct view_record *from, struct view_record *v);
 void view_plan_ring(const struct world *w, const struct view_record *from, struct view_record *v);
 bool view_plan_differs(const struct world *w, const struct view_record *v); /* what a byte costs is known to be clearly something else now */
-bool view_plan_due(const struct world *w, struct view_record *v, uint32_t *pairs); /* the same, looked at seldom; so many pairs of members */
+void view_plan_look(struct world *w); /* the same of a few groups, each looked at seldom: they are outdated */
 
 /* view.c */
 void view_settle(struct world *w, struct group *g);

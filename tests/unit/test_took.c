@@ -70,7 +70,7 @@ TEST(later_operations_are_expected_to_take_as_long_as_earlier_ones) /* each view
     EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted, true), 0);
     EXPECT(!ended(&t, VIEW, 300, &m) && ended(&t, VIEW, 300, &m));
     EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), 100 * CLOCK_MS + 1500 * CLOCK_MS); /* an edge that changes is to be seen */
-    EXPECT(!ended(&t, VIEW + 1, 300, &m) && !ended(&t, VIEW + 1, 300, &m) && ended(&t, VIEW + 1, 300, &m));
+    EXPECT(!ended(&t, VIEW + 1, 450, &m) && !ended(&t, VIEW + 1, 450, &m) && ended(&t, VIEW + 1, 450, &m));
     EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted, true), predicted); /* no model is so wrong: an edge has changed before */
     f.kind = TOOK_KINDS;
     EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), predicted);

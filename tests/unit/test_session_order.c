@@ -123,6 +123,32 @@ TEST(a_call_that_is_refused_at_once_names_the_culprit_of_its_cause)
     }
 }
 
+/* P12: or it would go on with the sizes of before, and be refused again. */
+TEST(a_call_that_is_refused_for_its_old_view_brings_the_sizes_of_the_new_one)
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    struct session_info info;
+    session_info(b->s, &info);
+    EXPECT_EQ(info.snapshot.group, PEERS);
+    view_between(b, 1, 2, CAUSE_PEER_LOST, 1);
+    struct session_launch l = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS, .params = one_float, .in = &x, .out = &y,
+                               .deadline = INT64_MAX};
+    b->returned = false;
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+    session_info(b->s, &info);
+    EXPECT(!b->returned && info.snapshot.group == PEERS); /* the other one has not agreed yet */
+    unsigned char raw[256];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_refuse(&w, &(struct msg_refuse){.name = {.space = SPACE_ORDERED}, .origin = peer_id(2), .cause = CAUSE_OLD_VIEW, .culprit = peer_id(1)});
+    from_peer(b, 2, FRAME_REFUSE, view_id(2), &w);
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST && b->outcome.cause == CAUSE_OLD_VIEW);
+    session_info(b->s, &info);
+    EXPECT(info.known == view_id(2) && info.snapshot.group == PEERS - 1);
+    bench_free(b);
+}
+
 /* ---- Uneven parts that travel with the launch --------------------------------------------------------------------- */
 
 static const size_t counts[PEERS] = {1, 2, 3}, places[PEERS] = {0, 1, 3};

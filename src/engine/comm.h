@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "collectives/forecast.h"
-#include "collectives/took.h"
+#include "engine/took.h"
 #include "core/buckets.h"
 #include "core/list.h"
 #include "core/log.h"

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/took.h"
+#include "engine/took.h"
 #include "core/list.h"
 #include "engine/plan_cache.h"
 #include "engine/queue.h"

@@ -1,6 +1,6 @@
 /* took.c - see took.h.
  * SPDX-License-Identifier: MIT */
-#include "collectives/took.h"
+#include "engine/took.h"
 
 #include "core/clock.h"
 #include "core/dtype.h"

@@ -3,8 +3,8 @@
  * One operation may be late because a program or another transfer was beside it: the median of the last three counts.
  * Invariant: what was told is told again only when it is clearly something else.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_COLLECTIVES_TOOK_H
-#define PCCL_COLLECTIVES_TOOK_H
+#ifndef PCCL_ENGINE_TOOK_H
+#define PCCL_ENGINE_TOOK_H
 
 #include "collectives/choose.h"
 #include "wire/control.h"

@@ -78,18 +78,17 @@ static void add_connection(void *user, const struct comm_traffic *one)
     e->filled |= tcp.filled;
 }
 
-/* Nothing else moved data beside it. */
-static bool ran_alone(const struct comm *c, const struct comm_op *op)
+/* Nothing else moved data beside it, and no program was late. */
+static bool shows_links(const struct comm *c, const struct comm_op *op)
 {
-    return op->forecast.beside == c->forecast.beside;
+    return op->forecast.beside == c->forecast.beside && op->forecast.ready_at - op->forecast.begun_at <= op->forecast.took.late_ns;
 }
 
-/* The master is told how long operations of this kind take, where no program was late. */
+/* The master is told how long operations of this kind take. */
 static void tell_took(struct comm *c, const struct comm_op *op, int64_t took, struct comm_after *after)
 {
     struct msg_took m;
-    bool late = op->forecast.ready_at - op->forecast.begun_at > op->forecast.took.late_ns;
-    if (ran_alone(c, op) && !late && took_take(&c->forecast.took, op->run.view, &op->forecast.took, took, &m)) {
+    if (shows_links(c, op) && took_take(&c->forecast.took, op->run.view, &op->forecast.took, took, &m)) {
         comm_step(c, &(struct session_event){.kind = SESSION_TOOK, .view = op->run.view, .took = &m}, after);
         comm_say(after, LOG_DEBUG, "%s by %s took %.3f s: bytes on links take %.2f times as long as predicted", plan_kind_name(op->given.kind),
                  plan_algorithm_name(op->plan.plan->params.algorithm), (double)took / 1e9, m.permille / 1e3);
@@ -105,7 +104,7 @@ void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_afte
     op_observe_end(c, now, after);
     tell_took(c, op, took, after);
     int64_t expected = took_expected(&c->forecast.took, op->run.view, &op->forecast.took, op->forecast.predicted_ns,
-                                      ran_alone(c, op));
+                                      shows_links(c, op));
     if (!forecast_missed(&c->forecast.calls, op->run.view, expected, took)) {
         return;
     }

@@ -70,12 +70,12 @@ bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int
     return true;
 }
 
-int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns, bool alone)
+int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns, bool counts)
 {
     if (f->kind >= TOOK_KINDS) {
         return predicted_ns;
     }
     uint32_t first = t->view == view ? t->kind[f->kind].first : 0;
-    bool counts = first >= TOOK_MODEL_LEAST && first <= TOOK_MODEL_MOST;
-    return first == 0 && alone ? 0 : counts ? f->delays_ns + f->links_ns / 1000 * first : predicted_ns;
+    bool model = first >= TOOK_MODEL_LEAST && first <= TOOK_MODEL_MOST;
+    return first == 0 && counts ? 0 : model ? f->delays_ns + f->links_ns / 1000 * first : predicted_ns;
 }

@@ -62,7 +62,7 @@ TEST(later_operations_are_expected_to_take_as_long_as_earlier_ones) /* each view
     struct took_forecast f = took_predicted(&sum, &forest);
     const int64_t predicted = forest.ns;
     EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), 0); /* the first ones show how well the model fits */
-    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, false), predicted); /* nothing is learnt of operations that overlap */
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, false), predicted); /* nothing is learnt of one that overlaps another, or has a late program */
     EXPECT(!ended(&t, VIEW, 150, &m) && !ended(&t, VIEW, 150, &m));
     EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), 0);
     EXPECT(ended(&t, VIEW, 150, &m));

@@ -103,8 +103,7 @@ void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_afte
     int64_t now = clock_now_ns(), took = now - op->forecast.ready_at;
     op_observe_end(c, now, after);
     tell_took(c, op, took, after);
-    int64_t expected = took_expected(&c->forecast.took, op->run.view, &op->forecast.took, op->forecast.predicted_ns,
-                                      shows_links(c, op));
+    int64_t expected = took_expected(&c->forecast.took, op->run.view, &op->forecast.took, op->forecast.predicted_ns, took);
     if (!forecast_missed(&c->forecast.calls, op->run.view, expected, took)) {
         return;
     }

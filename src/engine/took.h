@@ -34,8 +34,8 @@ struct took_forecast took_predicted(const struct op_params *p, const struct choo
 /* An operation that ran alone in that view has its data after `took_ns`.  True: `out` is news for the master. */
 bool took_take(struct took *t, uint64_t view, const struct took_forecast *f, int64_t took_ns, struct msg_took *out);
 
-/* Until an operation has its data, after what the first of its kind have shown in this view; 0: this one, which counts, is one of them.
- * Where they were off by more than the model is, edges had changed, and `predicted_ns` stays. */
-int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns, bool counts);
+/* Until an operation has its data, after what the first of its kind have shown in this view; 0: nothing is known yet, and it took no more than
+ * twice as long as predicted.  Where they were off by more than the model is, edges had changed, and `predicted_ns` stays. */
+int64_t took_expected(const struct took *t, uint64_t view, const struct took_forecast *f, int64_t predicted_ns, int64_t took_ns);
 
 #endif

@@ -61,19 +61,19 @@ TEST(later_operations_are_expected_to_take_as_long_as_earlier_ones) /* each view
     struct msg_took m;
     struct took_forecast f = took_predicted(&sum, &forest);
     const int64_t predicted = forest.ns;
-    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), 0); /* the first ones show how well the model fits */
-    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, false), predicted); /* nothing is learnt of one that overlaps another, or has a late program */
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, CLOCK_S), 0); /* the first ones show how well the model fits */
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, 100 * CLOCK_MS + 2 * CLOCK_S + 1), predicted); /* an edge may have fallen to a tenth */
     EXPECT(!ended(&t, VIEW, 150, &m) && !ended(&t, VIEW, 150, &m));
-    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), 0);
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, CLOCK_S), 0);
     EXPECT(ended(&t, VIEW, 150, &m));
-    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), 100 * CLOCK_MS + 1500 * CLOCK_MS);
-    EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted, true), 0);
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, CLOCK_S), 100 * CLOCK_MS + 1500 * CLOCK_MS);
+    EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted, CLOCK_S), 0);
     EXPECT(!ended(&t, VIEW, 300, &m) && ended(&t, VIEW, 300, &m));
-    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), 100 * CLOCK_MS + 1500 * CLOCK_MS); /* an edge that changes is to be seen */
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, CLOCK_S), 100 * CLOCK_MS + 1500 * CLOCK_MS); /* an edge that changes is to be seen */
     EXPECT(!ended(&t, VIEW + 1, 450, &m) && !ended(&t, VIEW + 1, 450, &m) && ended(&t, VIEW + 1, 450, &m));
-    EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted, true), predicted); /* no model is so wrong: an edge has changed before */
+    EXPECT_EQ(took_expected(&t, VIEW + 1, &f, predicted, CLOCK_S), predicted); /* no model is so wrong: an edge has changed before */
     f.kind = TOOK_KINDS;
-    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, true), predicted);
+    EXPECT_EQ(took_expected(&t, VIEW, &f, predicted, CLOCK_S), predicted);
 }
 
 TEST(program_is_late_by_a_twentieth_of_the_time) /* what others have exchanged meanwhile would make links look fast */

@@ -6,7 +6,7 @@
 #include "core/dtype.h"
 
 enum {
-    TOOK_FAR = 2,
+    TOOK_FAR = 2,   /* times as long as predicted: an edge has changed, however well the model fits */
     TOOK_LATE = 20, /* a program is late by more than so small a part of the time */
     TOOK_LEAST = 100, TOOK_MOST = 10000,
     TOOK_MODEL_LEAST = 500, TOOK_MODEL_MOST = 4000, /* the model is not more wrong than that */
@@ -79,5 +79,5 @@ int64_t took_expected(const struct took *t, uint64_t view, const struct took_for
     uint32_t first = t->view == view ? t->kind[f->kind].first : 0;
     bool model = first >= TOOK_MODEL_LEAST && first <= TOOK_MODEL_MOST;
     bool far = took_ns - f->delays_ns > TOOK_FAR * f->links_ns;
-    return first == 0 && !far ? 0 : model && first > 0 ? f->delays_ns + f->links_ns / 1000 * first : predicted_ns;
+    return first == 0 && !far ? 0 : model ? f->delays_ns + f->links_ns / 1000 * first : predicted_ns;
 }

@@ -160,7 +160,7 @@ static void on_measured(struct session *s, const struct session_event *e, struct
     }
 }
 
-/* What was true of another view says nothing of this one. */
+/* A ratio of another view says nothing of this one. */
 static void on_took(struct session *s, const struct session_event *e, struct outbox *out)
 {
     if (s->welcomed && s->view.world > 0 && e->view == s->view.view) {

@@ -30,12 +30,12 @@ struct calibration_words {
 
 void calibration_take(const struct world *w, struct member *mb, uint64_t view, const struct msg_took *m);
 
-/* What a view after `from` predicts of that kind, whose links alone are predicted to take `links`; 0: they are not measured.  `same`: data go the
+/* Predicts that kind for a view after `from`, whose links alone are predicted to take `links`; 0: they are not measured.  `same`: data go the
  * same ways as in `from`. */
 double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, bool same,
                          double links);
 
-/* What a view counts with, and what its members have told since; permille 0: nothing is known of that kind. */
+/* Tells what a view counts with, and what its members have told since; permille 0: nothing is known of that kind. */
 void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out);
 
 #endif

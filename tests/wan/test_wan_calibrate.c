@@ -36,19 +36,20 @@ TEST(a_round_trip_is_the_one_described_within_a_millisecond) /* every figure of 
     static const int delays_us[] = {500, 10000, 50000};
     for (size_t i = 0; i < sizeof delays_us / sizeof delays_us[0]; i++) {
         char network[128], on[] = "--on", a[] = "a", b[] = "b", dashes[] = "--";
-        char pong[] = "pong", ping[] = "ping", first[] = "{first}", count[] = "20";
+        char pong[] = "pong", ping[] = "ping", first[] = "{first}", count[] = "40";
         spawn_path("tests/wan/wan_stream_main", lab.stream);
         snprintf(network, sizeof network, "[host a]\n[host b]\n[path a b]\nrate = 100mbit\ndelay = %dus\n", delays_us[i]);
         char *words[] = {on, b, dashes, lab.stream, ping, first, count, on, a, dashes, lab.stream, pong, NULL};
         int status = LAB_VOID;
-        for (int t = 0; t < LAB_TRIES && status == LAB_VOID; t++) {
+        double least = 0, want = 2e-3 * delays_us[i];
+        for (int t = 0; t < LAB_TRIES && (status == LAB_VOID || least > want + 1); t++) { /* other programs can only make it longer */
             EXPECT(lab_start(&lab, network, words));
             EXPECT(program_says(&lab.emulator, "rtt"));
             kill(lab.emulator.pid, SIGTERM); /* the answering side has no end of its own */
             (void)lab_end(&lab);
             status = strstr(lab.json, "\"void\": true") != NULL ? LAB_VOID : 0;
+            least = lab_said(&lab, "rtt least ");
         }
-        double least = lab_said(&lab, "rtt least "), want = 2e-3 * delays_us[i];
         EXPECT_EQ(status, 0);
         EXPECT(least >= want && least <= want + 1);
         if (least < want || least > want + 1) {

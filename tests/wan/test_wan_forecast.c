@@ -97,9 +97,9 @@ static void slow_an_edge(const char *algorithm)
         EXPECT(scene_set(&s, "path a to b rate 10mbit"));
         reduce_often(200, 4);
         EXPECT(find_edge(log, text, rates));
-        EXPECT(rates[0] > 5 && rates[0] < 15 && rates[1] > 70 && rates[1] < 110);
+        EXPECT(rates[0] > 2 && rates[0] < 15 && rates[1] > 70 && rates[1] < 110); /* a busy machine sends less than 10 */
         if (test_failures > 0) {
-            fprintf(stderr, "%s", text);
+            fprintf(stderr, "%.1f Mb/s, expected 2 to 15; %.1f Mb/s measured, expected 70 to 110\n%s", rates[0], rates[1], text);
         }
         scene_end(&s);
     }

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
-from support.master import Master
+from support.master import Master, freeze
 from support.torch_ranks import LOST, faces, job
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -107,7 +107,7 @@ def test_an_operation_with_a_frozen_rank_ends_by_its_timeout(face: Any) -> None:
 
 def without_an_answer(rank: int, size: int, master: int) -> None:
     if rank == 0:
-        os.kill(master, signal.SIGSTOP)
+        freeze(master)
     dist.barrier()
     begin = time.monotonic()
     group = dist.new_group([0, 1], timeout=SECOND)

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
+import time
+from pathlib import Path
 from typing import Optional
 
 from pccl.engine.bootstrap import master_program
@@ -48,3 +51,11 @@ class Master:
 
     def __exit__(self, *_: object) -> None:
         self.end(status=None)
+
+
+def freeze(pid: int) -> None:
+    """Stops a process of any parent and returns once none of its threads runs: SIGSTOP reaches them one after the other."""
+    os.kill(pid, signal.SIGSTOP)
+    until = time.monotonic() + 30
+    while any(task.joinpath("stat").read_text().rpartition(") ")[2][0] != "T" for task in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < until, f"process {pid} does not stop"

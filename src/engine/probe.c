@@ -206,7 +206,7 @@ static void probe_ready(struct source *source, uint32_t events)
     pccl_status st = conn_receive(conn);
     comm_lock(c, &after);
     if (p->from != 0) {
-        probe_peak_look(&p->peak, clock_now_ns(), atomic_load(&conn->rx_bytes));
+        probe_peak_look(&p->peak, clock_now_ns(), atomic_load(&conn->rx_bytes), 0);
     }
     while ((next = conn_next(conn, &h, &payload)) == PCCL_OK) {
     }

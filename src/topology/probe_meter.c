@@ -44,6 +44,7 @@ bool probe_meter_look(struct probe_meter *m, int64_t now_ns, uint64_t delivered,
 {
     m->delivered = delivered;
     m->estimate_bps = estimate_bps;
+    probe_peak_look(&m->peak, now_ns, delivered, rtt_ns);
     if (now_ns - m->period_at >= most(rtt_ns, METER_PERIOD_NS)) {
         end_period(m, now_ns);
     }
@@ -61,16 +62,17 @@ void probe_meter_share(struct probe_meter *m, int64_t now_ns)
 uint64_t probe_meter_bps(const struct probe_meter *m, int64_t now_ns)
 {
     bool measured = m->settled_at != 0 && (m->shared || now_ns - m->settled_at >= METER_PERIOD_NS);
-    uint64_t settled = measured ? rate_of(m->delivered - m->settled_bytes, now_ns - m->settled_at) : m->best_bps;
+    uint64_t best = m->peak.best_bps > 0 ? m->peak.best_bps : m->best_bps;
+    uint64_t settled = measured ? rate_of(m->delivered - m->settled_bytes, now_ns - m->settled_at) : best;
     /* After a burst that overran a queue a stream is slow for a while; its congestion control still knows what went through before. */
-    uint64_t estimate = m->estimate_bps < m->best_bps ? m->estimate_bps : m->best_bps;
+    uint64_t estimate = m->estimate_bps < best ? m->estimate_bps : best;
     return settled > estimate || m->shared ? settled : estimate;
 }
 
-void probe_peak_look(struct probe_peak *p, int64_t now_ns, uint64_t bytes)
+void probe_peak_look(struct probe_peak *p, int64_t now_ns, uint64_t bytes, int64_t period_ns)
 {
     int64_t took = now_ns - p->at;
-    if (p->at != 0 && took < PROBE_PEAK_NS) {
+    if (p->at != 0 && took < most(period_ns, PROBE_PEAK_NS)) {
         return;
     }
     uint64_t bps = p->at != 0 ? rate_of(bytes - p->bytes, took) : 0;

@@ -12,28 +12,30 @@
 
 enum { PROBE_METER_LIMIT = 15 };
 
-struct probe_meter {
-    int64_t measure_ns;          /* at least, once the rate has settled */
-    int64_t begun, period_at, settled_at; /* settled_at 0: it still grows */
-    uint64_t period_bytes, settled_bytes, delivered; /* when these began; by now */
-    uint64_t best_bps;           /* of any period */
-    uint64_t estimate_bps;       /* the kernel's, when it was looked at last; 0: it has none */
-    uint32_t flat;               /* periods without growth */
-    bool shared;
-};
-
-/* The end that receives: the most in any period of that length, or of what there was if it was over before. */
-#define PROBE_PEAK_NS INT64_C(100000000)
+/* The most that is delivered in any period: the rate of a stream that is slow at times.  Periods are long enough that a queue which empties
+ * at once, or acknowledgements that come together, are a small part. */
+#define PROBE_PEAK_NS INT64_C(100000000) /* a period, at least */
 struct probe_peak {
-    int64_t at;     /* a period began; 0: nothing has come */
+    int64_t at;     /* a period began; 0: nothing was delivered */
     uint64_t bytes; /* by then */
     uint64_t best_bps;
 };
 
-/* So many bytes have come by now. */
-void probe_peak_look(struct probe_peak *p, int64_t now_ns, uint64_t bytes);
-/* It has ended: bits per second; 0: nothing is known. */
+/* So many bytes have been delivered by now.  `period_ns` counts if it is longer than PROBE_PEAK_NS. */
+void probe_peak_look(struct probe_peak *p, int64_t now_ns, uint64_t bytes, int64_t period_ns);
+/* The stream has ended: bits per second, also of a stream shorter than a period; 0: nothing is known. */
 uint64_t probe_peak_end(struct probe_peak *p, int64_t now_ns, uint64_t bytes);
+
+struct probe_meter {
+    int64_t measure_ns;          /* at least, once the rate has settled */
+    int64_t begun, period_at, settled_at; /* settled_at 0: it still grows */
+    uint64_t period_bytes, settled_bytes, delivered; /* when these began; by now */
+    uint64_t best_bps;           /* of any period until it settles */
+    struct probe_peak peak;      /* which bounds the kernel's estimate: that one counts what single acknowledgements say */
+    uint64_t estimate_bps;       /* the kernel's, when it was looked at last; 0: it has none */
+    uint32_t flat;               /* periods without growth */
+    bool shared;
+};
 
 void probe_meter_init(struct probe_meter *m, int64_t now_ns, int64_t measure_ns);
 /* So many bytes have been delivered by now, over a link with that round trip (0: unknown).  `estimate_bps`: what the congestion control takes

@@ -75,6 +75,20 @@ TEST(an_estimate_beyond_what_was_ever_seen_does_not_count) /* a kernel may be wr
     EXPECT(probe_meter_bps(&m, now) <= 11000000);
 }
 
+TEST(acknowledgements_that_come_together_are_no_rate) /* 12 Mb/s behind a full queue read 20: 20 ms hold a few packets only */
+{
+    struct probe_meter m;
+    int64_t now = CLOCK_S;
+    uint64_t delivered = 0;
+    probe_meter_init(&m, now, MEASURE);
+    for (int i = 0; !probe_meter_look(&m, now, delivered, MS / 5, 40000000); i++) { /* the estimate is that of two packets */
+        now += LOOK;
+        delivered += i % 24 < 4 ? 3 * 7500 : i % 24 < 12 ? 0 : 7500; /* bytes of three looks in each of four, after a hole of eight */
+    }
+    EXPECT(m.best_bps > 20000000);
+    EXPECT(probe_meter_bps(&m, now) > 11000000 && probe_meter_bps(&m, now) < 15000000);
+}
+
 TEST(path_that_delivers_in_bursts_settles) /* one look in twelve moves all the bytes of 60 ms, as behind a tunnel in a program */
 {
     struct probe_meter m;
@@ -140,12 +154,12 @@ TEST(receiver_knows_the_most_that_came_in_a_while) /* its word would be the burs
     uint64_t bytes = 0;
     for (int64_t now = 1; now < 3000; now += 7) { /* ms: 100 Mb/s for a second, silence for one, 50 Mb/s */
         bytes += now < 1000 ? 7 * 12500 : now < 2000 ? 0 : 7 * 6250;
-        probe_peak_look(&p, now * 1000000, bytes);
+        probe_peak_look(&p, now * 1000000, bytes, 0);
         EXPECT(p.best_bps <= 100000000);
         EXPECT(now < 250 || p.best_bps >= 99000000);
     }
     struct probe_peak short_one = {.at = 0};
-    probe_peak_look(&short_one, 1000000, 500);
-    probe_peak_look(&short_one, PROBE_PEAK_NS, 100000);
+    probe_peak_look(&short_one, 1000000, 500, 0);
+    probe_peak_look(&short_one, PROBE_PEAK_NS, 100000, 0);
     EXPECT_EQ(short_one.best_bps, 0);
 }

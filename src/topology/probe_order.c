@@ -23,7 +23,8 @@ void probe_order_init(struct probe_order *p, uint32_t n, uint64_t *words, struct
     memset(words, 0, probe_order_words(n) * sizeof *words);
     for (uint32_t i = 0; i < n; i++) {
         place[i] = (struct probe_place){
-            .to = PROBE_ORDER_NONE, .site = (uint16_t)i, .site_peers = 1, .site_to = PROBE_ORDER_NONE, .site_from = PROBE_ORDER_NONE};
+            .to = PROBE_ORDER_NONE, .site = (uint16_t)i, .site_fastest = (uint16_t)i, .site_peers = 1, .site_to = PROBE_ORDER_NONE,
+            .site_from = PROBE_ORDER_NONE};
         bitset_add(p->free, i);
     }
 }

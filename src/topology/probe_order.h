@@ -23,6 +23,7 @@ struct probe_edge {
 struct probe_place {
     uint16_t to;                 /* by sender: the receiver of its probe, or NONE */
     uint16_t site;               /* of a peer, numbered by one of its peers; at first each has its own */
+    uint16_t site_fastest;       /* by site: the peer that is measured first with other sites; at first the one that numbers it */
     uint16_t site_peers;         /* by site: how many are there, */
     uint16_t site_to, site_from; /* ... where its probe to another site goes, from which one it receives one; or NONE */
 };

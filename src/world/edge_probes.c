@@ -40,19 +40,26 @@ static bool is_sure(const struct world *w, uint32_t from, uint32_t to)
 }
 
 /* When an edge is measured that is not sure. */
-enum turn { TURN_FIRST, TURN_BACK, TURN_BESIDE };
+enum turn { TURN_FIRST, TURN_SITES, TURN_BACK, TURN_BESIDE };
 
-static bool is_measured(const struct world *w, const struct member *from, const struct member *to)
+static uint64_t rate_between(const struct world *w, uint32_t from, uint32_t to)
 {
-    return edge_guess_counts(bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key));
+    const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
+    return edge_guess_counts(e) ? e->rate_bps : 0;
 }
 
-/* Whether an edge between the sites of both is: as a rule that between the members that these are named after. */
+/* Whether an edge from the site of one to that of the other is measured: as a rule that between the fastest ones. */
+static bool is_way_known(const struct world *w, uint32_t from, uint32_t to)
+{
+    const struct probe_place *place = w->optimise.order.place;
+    const struct member *one = member_at(w, from), *other = member_at(w, to);
+    return rate_between(w, place[place[from].site].site_fastest, place[place[to].site].site_fastest) > 0 ||
+           edge_guess_way(w, view_current(member_group(w, one)), one, other) != NULL;
+}
+
 static bool is_known(const struct world *w, uint32_t from, uint32_t to)
 {
-    const struct member *one = &w->members[member_at(w, from)->site], *other = &w->members[member_at(w, to)->site];
-    return is_measured(w, one, other) || is_measured(w, other, one) ||
-           edge_guess_between(w, view_current(member_group(w, one)), one, other) != NULL;
+    return is_way_known(w, from, to) || is_way_known(w, to, from);
 }
 
 /* Of two numbers each pair is measured in one direction first, so that each begins with about half of its pairs. */
@@ -73,13 +80,43 @@ static uint32_t site_number(const struct world *w, uint32_t place)
     return number;
 }
 
-/* Of sites that may share links one edge between two is enough at first, between the members that they are named after. */
+/* The most that a member exchanges with another one of its site. */
+static uint64_t rate_within_site(const struct world *w, uint32_t peer)
+{
+    const struct probe_order *o = &w->optimise.order;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < o->n; i++) {
+        if (i != peer && o->place[i].site == o->place[peer].site) {
+            uint64_t there = rate_between(w, peer, i), back = rate_between(w, i, peer);
+            most = there > most ? there : most;
+            most = back > most ? back : most;
+        }
+    }
+    return most;
+}
+
+/* A slow host would make all edges of its site look slow.  Rates that differ by less than a quarter are alike. */
+static void find_fastest(struct world *w)
+{
+    struct probe_order *o = &w->optimise.order;
+    for (uint32_t i = 0; i < o->n; i++) {
+        struct probe_place *site = &o->place[o->place[i].site];
+        uint64_t rate = rate_within_site(w, i);
+        if (i != site->site_fastest && rate / 5 > rate_within_site(w, site->site_fastest) / 4) {
+            site->site_fastest = (uint16_t)i;
+        }
+    }
+}
+
+/* Of sites that may share links one edge between two is enough at first. */
 static enum turn turn_between_sites(const struct world *w, uint32_t from, uint32_t to)
 {
     const struct probe_place *place = w->optimise.order.place;
-    bool firsts = place[from].site == from && place[to].site == to, known = is_known(w, from, to);
-    if (firsts) {
-        return !known && goes_first(site_number(w, from), site_number(w, to)) ? TURN_FIRST : TURN_BACK;
+    uint32_t one = place[from].site, other = place[to].site;
+    bool known = is_known(w, from, to);
+    if (place[one].site_fastest == from && place[other].site_fastest == to) {
+        return !known && goes_first(site_number(w, one), site_number(w, other)) ? TURN_SITES
+             : known && is_way_known(w, from, to)                               ? TURN_BESIDE : TURN_BACK;
     }
     return known ? TURN_BESIDE : TURN_BACK; /* those two cannot reach each other */
 }
@@ -159,8 +196,15 @@ void edge_probes_plan(struct world *w)
     go_on(w);
 }
 
+void edge_probes_plan_sites(struct world *w)
+{
+    find_fastest(w);
+    add_edges(w, TURN_SITES);
+}
+
 void edge_probes_plan_back(struct world *w)
 {
+    find_fastest(w);
     add_edges(w, TURN_BACK);
 }
 

@@ -1,4 +1,5 @@
-/* measuring.h - what is measured for a vote that asks for a better ring: round trips, then edges one by one, then all edges at once.
+/* measuring.h - what is measured for a vote that asks for a better ring: round trips, then edges one by one, those between sites last, then all
+ * edges at once.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_MEASURING_H
 #define PCCL_WORLD_MEASURING_H
@@ -23,8 +24,9 @@ void edge_trips_end(struct world *w); /* each member has a site */
 bool edge_words_take(struct world *w, struct member *mb, const struct msg_measured *ms);
 
 /* edge_probes.c: each peer measures at most one edge at a time, and each site one to others. */
-void edge_probes_plan(struct world *w);  /* pairs that nobody knows are to be measured, in one direction, of those between two sites one */
-void edge_probes_plan_back(struct world *w); /* the other directions are */
+void edge_probes_plan(struct world *w);       /* pairs that nobody knows are to be measured, in one direction, but for those of two sites */
+void edge_probes_plan_sites(struct world *w); /* of those of two sites one is, between the members with the fastest links */
+void edge_probes_plan_back(struct world *w);  /* the other directions are */
 bool edge_probes_start(struct world *w); /* those that may begin now; true: some are under way */
 void edge_probes_measured(struct world *w, struct member *mb, const struct msg_measured *ms); /* an answer, perhaps too late */
 void edge_probes_heard(struct world *w, struct member *mb, const struct msg_measured *ms); /* the word of the end that a probe goes to */
@@ -36,10 +38,10 @@ int64_t edge_probes_answered_by(const struct world *w, int64_t probe_ns); /* pro
 
 /* edge_guess.c: edges between two sites are taken to be alike. */
 bool edge_guess_counts(const struct bandwidth_entry *e); /* it was measured, and connects; null does not */
-/* The best edge that was measured between the sites of two members of a view, in either direction; null: none was. */
-const struct bandwidth_entry *edge_guess_between(const struct world *w, const struct view_record *v, const struct member *one,
-                                                 const struct member *other);
-void edge_guess(struct world *w); /* those that nobody knows get its rate until they are measured */
+/* The best edge that was measured from the site of a member of a view to that of another one; null: none was. */
+const struct bandwidth_entry *edge_guess_way(const struct world *w, const struct view_record *v, const struct member *one,
+                                             const struct member *other);
+void edge_guess(struct world *w); /* those that nobody knows get its rate until they are measured, or that of their ends' links */
 
 /* probe_together.c: all at once. */
 bool probe_together_start(struct world *w); /* false: nothing is left to measure */

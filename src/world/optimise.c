@@ -43,6 +43,12 @@ static void end_trips(struct world *w)
     w->optimise.step = MEASURE_PAIRS;
 }
 
+static void measure_sites(struct world *w)
+{
+    edge_probes_plan_sites(w);
+    w->optimise.step = MEASURE_SITES;
+}
+
 static void measure_back(struct world *w)
 {
     edge_probes_plan_back(w);
@@ -56,8 +62,8 @@ static void end_together(struct world *w)
     measure_back(w);
 }
 
-/* Begins what may begin now: first round trips, then pairs that nobody knows, then all edges at once, then the other directions; true:
- * something is being measured. */
+/* Begins what may begin now: first round trips, then pairs that nobody knows, those of sites last, then all edges at once, then the other
+ * directions; true: something is being measured. */
 static bool measure(struct world *w)
 {
     struct optimise *o = &w->optimise;
@@ -68,6 +74,12 @@ static bool measure(struct world *w)
         end_trips(w);
     }
     if (o->step == MEASURE_PAIRS) {
+        if (edge_probes_start(w)) {
+            return true;
+        }
+        measure_sites(w);
+    }
+    if (o->step == MEASURE_SITES) {
         if (edge_probes_start(w)) {
             return true;
         }

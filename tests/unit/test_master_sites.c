@@ -56,7 +56,13 @@ static uint64_t rate_of_site(const struct cluster *c, uint64_t from, uint64_t to
     return is_near(c, from, to) ? 200000000 : 60000000;
 }
 
-static bool answer_one(struct cluster *c, struct tally *measured)
+/* The first two members, one of each site, have slow links of their own. */
+static uint64_t rate_uneven(const struct cluster *c, uint64_t from, uint64_t to)
+{
+    return place_of(c, from) < 2 || place_of(c, to) < 2 ? 10000000 : rate_of_site(c, from, to);
+}
+
+static bool answer_one(struct cluster *c, peer_rate *rate, struct tally *measured)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         struct msg_probe probe;
@@ -64,7 +70,7 @@ static bool answer_one(struct cluster *c, struct tally *measured)
             bool near = is_near(c, c->peers[i].id, probe.to);
             measured->near += near;
             measured->far += !near;
-            peer_measured(c, &c->peers[i], &probe, rate_of_site(c, c->peers[i].id, probe.to));
+            peer_measured(c, &c->peers[i], &probe, rate(c, c->peers[i].id, probe.to));
             return true;
         }
     }
@@ -72,7 +78,7 @@ static bool answer_one(struct cluster *c, struct tally *measured)
 }
 
 /* Answers probes of one edge for each member, until none is asked for, or all edges are at once.  Sites do not share their links. */
-static struct tally measure_singly(struct cluster *c)
+static struct tally measure_singly(struct cluster *c, peer_rate *rate)
 {
     struct tally measured = {0, 0};
     for (;;) {
@@ -81,18 +87,18 @@ static struct tally measure_singly(struct cluster *c)
             return measured;
         }
         EXPECT(now.far <= 1); /* there are two sites, and no two probe each other */
-        if (!answer_one(c, &measured)) {
+        if (!answer_one(c, rate, &measured)) {
             return measured;
         }
     }
 }
 
-static void measure_together(struct cluster *c)
+static void measure_together(struct cluster *c, peer_rate *rate)
 {
     struct tally all = under_way(c), measured = {0, 0};
     EXPECT(all.near == 2 * NEAR && all.far == 2 * FAR);
     for (uint32_t i = 0; i < 2 * (NEAR + FAR); i++) {
-        EXPECT(answer_one(c, &measured));
+        EXPECT(answer_one(c, rate, &measured));
     }
 }
 
@@ -120,10 +126,10 @@ TEST(one_way_between_two_sites_is_measured_and_stands_for_all) /* hosts of a sit
     static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
     struct cluster *c = two_sites();
     uint32_t assumed;
-    struct tally first = measure_singly(c);
+    struct tally first = measure_singly(c, rate_of_site);
     EXPECT(first.near == NEAR && first.far == 1);
-    measure_together(c);
-    struct tally back = measure_singly(c);
+    measure_together(c, rate_of_site);
+    struct tally back = measure_singly(c, rate_of_site);
     EXPECT(back.near == NEAR && back.far == 1);
     cluster_solved(c, c->solve, same, COUNT);
     cluster_pass(c, 5000);
@@ -137,11 +143,51 @@ TEST(one_way_between_two_sites_is_measured_and_stands_for_all) /* hosts of a sit
     for (uint32_t tenths = 0; tenths < 10000; tenths++) { /* the rest, while they work */
         cluster_pass(c, 100);
         EXPECT(under_way(c).far <= 1);
-        (void)answer_one(c, &beside);
+        (void)answer_one(c, rate_of_site, &beside);
     }
     EXPECT(beside.near == 0 && beside.far == 2 * FAR - 2);
     known = told(c, &assumed);
     EXPECT(known.far == 2 * FAR && assumed == 0);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
+/* The only probe to another site that is asked for, between members with fast links. */
+static bool fast_ones_probe(const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        for (uint32_t k = 0; k < c->peers[i].probes; k++) {
+            if (!is_near(c, c->peers[i].id, c->peers[i].probe[k].to)) {
+                return i >= 2 && place_of(c, c->peers[i].probe[k].to) >= 2;
+            }
+        }
+    }
+    return false;
+}
+
+TEST(sites_are_measured_between_their_fastest_members) /* a host with a slow line made all edges of its site look slow */
+{
+    static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
+    struct cluster *c = two_sites();
+    struct tally near = {0, 0};
+    while (under_way(c).far == 0 && answer_one(c, rate_uneven, &near)) {
+    }
+    EXPECT(near.near == NEAR && near.far == 0 && fast_ones_probe(c));
+    struct tally first = measure_singly(c, rate_uneven);
+    EXPECT(first.near == 0 && first.far == 1);
+    measure_together(c, rate_uneven);
+    struct tally back = measure_singly(c, rate_uneven);
+    EXPECT(back.near == NEAR && back.far == 1);
+    cluster_solved(c, c->solve, same, COUNT);
+    cluster_pass(c, 5000);
+    const struct peer *p = cluster_ask_links(c, &(struct msg_topology){0});
+    uint32_t assumed = 0;
+    for (uint32_t i = 0; i < p->links.edges; i++) {
+        const struct topology_edge *e = &p->measured[i];
+        EXPECT_EQ(e->rate_bps, rate_uneven(c, p->linked[e->from].id, p->linked[e->to].id));
+        assumed += e->source == TOPOLOGY_ASSUMED;
+    }
+    EXPECT_EQ(assumed, FAR - 1);
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
 }
@@ -159,7 +205,7 @@ TEST(vote_goes_on_without_round_trips_that_nobody_tells) /* it waited for a memb
     cluster_pass(c, 6000);
     struct tally first = {0, 0};
     for (struct tally now = under_way(c); now.near + now.far > 0 && now.near + now.far <= COUNT; now = under_way(c)) {
-        EXPECT(answer_one(c, &first));
+        EXPECT(answer_one(c, rate_of_site, &first));
     }
     EXPECT(first.near >= NEAR - 2 && first.near <= NEAR); /* the silent one is at a site of its own, as far as it was asked */
     EXPECT(first.near + first.far < NEAR + FAR);

@@ -148,12 +148,12 @@ static bool same_round(const struct probe *p, const struct probe *q)
 static bool probe_waits(struct probe *p, int64_t now)
 {
     uint32_t others = 0;
-    bool settled = p->meter.settled_at != 0;
+    bool warm = probe_meter_warm(&p->meter, now);
     LIST_FOR_EACH(l, after, &p->comm->probes) {
         const struct probe *q = LIST_ENTRY(l, struct probe, all);
         if (q != p && same_round(p, q)) {
             others++;
-            settled = settled && q->conn != NULL && q->meter.settled_at != 0;
+            warm = warm && q->conn != NULL && probe_meter_warm(&q->meter, now);
         }
     }
     if (p->meter.shared || (others == 0 && !p->shares)) {
@@ -163,7 +163,7 @@ static bool probe_waits(struct probe *p, int64_t now)
         struct probe *q = LIST_ENTRY(l, struct probe, all);
         if (same_round(p, q)) {
             q->shares = true;
-            if (settled) {
+            if (warm) {
                 probe_meter_share(&q->meter, now);
             }
         }

@@ -8,7 +8,10 @@ enum {
     METER_PERIOD_NS = 20000000, /* at least, so that single acknowledgements do not count */
     METER_TRIPS = 4,            /* round trips that a measurement takes at least */
     METER_FLAT = 3,
+    METER_WARM_TRIPS = 16, /* from one packet to 1 Gb/s, and what overran the queue is repaired */
 };
+
+#define METER_WARM_NS INT64_C(1500000000) /* at least, for streams that share a link */
 
 static int64_t most(int64_t a, int64_t b)
 {
@@ -35,6 +38,11 @@ static void end_period(struct probe_meter *m, int64_t now_ns)
     }
 }
 
+bool probe_meter_warm(const struct probe_meter *m, int64_t now_ns)
+{
+    return m->settled_at != 0 || now_ns - m->begun >= most(METER_WARM_NS, METER_WARM_TRIPS * m->least_rtt_ns);
+}
+
 bool probe_meter_late(const struct probe_meter *m, int64_t now_ns)
 {
     return now_ns - m->begun >= PROBE_METER_LIMIT * m->measure_ns;
@@ -44,6 +52,7 @@ bool probe_meter_look(struct probe_meter *m, int64_t now_ns, uint64_t delivered,
 {
     m->delivered = delivered;
     m->estimate_bps = estimate_bps;
+    m->least_rtt_ns = m->least_rtt_ns == 0 || rtt_ns < m->least_rtt_ns ? rtt_ns : m->least_rtt_ns;
     probe_peak_look(&m->peak, now_ns, delivered, rtt_ns);
     if (now_ns - m->period_at >= most(rtt_ns, METER_PERIOD_NS)) {
         end_period(m, now_ns);

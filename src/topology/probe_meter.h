@@ -34,6 +34,7 @@ struct probe_meter {
     struct probe_peak peak;      /* which bounds the kernel's estimate: that one counts what single acknowledgements say */
     uint64_t estimate_bps;       /* the kernel's, when it was looked at last; 0: it has none */
     uint32_t flat;               /* periods without growth */
+    int64_t least_rtt_ns;        /* of all looks: before queues had filled.  0: not known */
     bool shared;
 };
 
@@ -41,6 +42,8 @@ void probe_meter_init(struct probe_meter *m, int64_t now_ns, int64_t measure_ns)
 /* So many bytes have been delivered by now, over a link with that round trip (0: unknown).  `estimate_bps`: what the congestion control takes
  * for the rate of the bottleneck, 0 if it has no idea.  True: it is known enough. */
 bool probe_meter_look(struct probe_meter *m, int64_t now_ns, uint64_t delivered, int64_t rtt_ns, uint64_t estimate_bps);
+/* Its rate counts where others share the link: it has settled, or has had the time for it.  A stream that loses much among others never does. */
+bool probe_meter_warm(const struct probe_meter *m, int64_t now_ns);
 /* It has taken as long as it may. */
 bool probe_meter_late(const struct probe_meter *m, int64_t now_ns);
 /* Others share the link, and all have settled: what is delivered from here on counts, and no estimate. */

@@ -138,6 +138,18 @@ TEST(stream_that_shares_a_link_counts_from_when_all_have_settled) /* what it had
     EXPECT(probe_meter_bps(&m, now) > 124000000 && probe_meter_bps(&m, now) < 126000000);
 }
 
+TEST(stream_among_others_is_waited_for_until_it_had_time_to_begin) /* one that lost much held a whole round up for 8 s */
+{
+    struct probe_meter m;
+    probe_meter_init(&m, CLOCK_S, MEASURE);
+    EXPECT(!probe_meter_warm(&m, CLOCK_S + 1499 * MS) && probe_meter_warm(&m, CLOCK_S + 1500 * MS));
+    (void)probe_meter_look(&m, CLOCK_S + 200 * MS, 1448, 200 * MS, 0);
+    (void)probe_meter_look(&m, CLOCK_S + 900 * MS, 2896, 600 * MS, 0); /* with what queues */
+    EXPECT(!probe_meter_warm(&m, CLOCK_S + INT64_C(3199) * MS) && probe_meter_warm(&m, CLOCK_S + INT64_C(3200) * MS));
+    struct probe_meter settled = {.settled_at = CLOCK_S};
+    EXPECT(probe_meter_warm(&settled, CLOCK_S));
+}
+
 TEST(stream_that_shares_a_link_ends_though_others_never_settle)
 {
     struct probe_meter m;

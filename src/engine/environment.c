@@ -64,7 +64,7 @@ static pccl_status read_buffer(const char *name, atomic_int *buffer, struct err 
     return PCCL_OK;
 }
 
-/* BBR, or what PCCL_TCP_CONGESTION names, as far as the kernel gives it. */
+/* BBR beyond a site, or what PCCL_TCP_CONGESTION names beyond a host, as far as the kernel gives it. */
 static pccl_status read_congestion(struct engine *e, struct err *err)
 {
     const char *text = getenv("PCCL_TCP_CONGESTION");
@@ -75,6 +75,7 @@ static pccl_status read_congestion(struct engine *e, struct err *err)
     }
     int why = sock_congestion_refused(name);
     snprintf(e->bulk.congestion, sizeof e->bulk.congestion, "%s", why == 0 ? name : "");
+    e->bulk.near_too = named;
     if (why != 0) {
         log_line(named ? LOG_WARN : LOG_INFO, "%s%s%s cannot be used, so data to other hosts goes by the system's default congestion control: %s",
                  named ? "PCCL_TCP_CONGESTION '" : "congestion control ", name, named ? "'" : "",

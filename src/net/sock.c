@@ -19,6 +19,7 @@
 #include "core/mutant.h"
 #include "net/addr.h"
 #include "net/fds.h"
+#include "net/tcp_info.h"
 
 enum { SOCK_BACKLOG = 65535 }; /* as much as the system allows: who is dropped calls again after a second */
 
@@ -376,6 +377,24 @@ void sock_bound_unsent(int fd, int bytes)
     sock_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
 }
 
+bool sock_is_near(int fd)
+{
+    struct tcp_numbers tcp;
+    bool known = !sock_within_host(fd) && tcp_info_read(fd, &tcp);
+    uint32_t rtt_us = !known ? 0 : tcp.least_rtt_us > 0 ? tcp.least_rtt_us : tcp.rtt_us;
+    return rtt_us > 0 && rtt_us < SOCK_NEAR_US;
+}
+
+/* Where that is the system's default. */
+static void leave_bbr(int fd)
+{
+    char name[SOCK_CONGESTION_NAME];
+    sock_congestion(fd, name);
+    if (strncmp(name, "bbr", 3) == 0 && sock_set_congestion(fd, "cubic") != 0) {
+        (void)sock_set_congestion(fd, "reno"); /* every kernel has it */
+    }
+}
+
 void sock_tune_bulk(int fd, const struct sock_bulk *bulk)
 {
     if (sock_within_host(fd)) {
@@ -386,7 +405,9 @@ void sock_tune_bulk(int fd, const struct sock_bulk *bulk)
     sock_buffer(fd, SO_SNDBUF, bulk->buffers.send, bulk->tuned.send, bulk->most.send);
     sock_buffer(fd, SO_RCVBUF, bulk->buffers.receive, bulk->tuned.receive, bulk->most.receive);
     sock_bound_unsent(fd, SOCK_UNSENT);
-    if (bulk->congestion[0] != '\0') {
+    if (!bulk->near_too && sock_is_near(fd)) {
+        leave_bbr(fd);
+    } else if (bulk->congestion[0] != '\0') {
         int rc = sock_set_congestion(fd, bulk->congestion);
         (void)rc; /* tried when the process connected first */
     }

@@ -51,14 +51,19 @@ struct sock_buffers {
     int send, receive;
 };
 
-enum { SOCK_CONGESTION_NAME = 16 }; /* with the zero at its end */
+enum { SOCK_CONGESTION_NAME = 16, /* with the zero at its end */
+       SOCK_NEAR_US = 2000 };     /* a round trip below that is one within a site, as topology/site_find.h has it */
 
 /* What connections for bulk data are like. */
 struct sock_bulk {
     struct sock_buffers buffers;
     struct sock_buffers tuned, most; /* the kernel's limits: of its own tuning, of what it may be asked for; 0: not known */
     char congestion[SOCK_CONGESTION_NAME]; /* the congestion control beyond a host; "": the system's default */
+    bool near_too;                         /* near hosts have it as well: it was asked for by name */
 };
+
+/* Whether its other end is another host that is less than 2 ms away, as within a site. */
+bool sock_is_near(int fd);
 
 /* Bytes that one socket may receive in a round trip, half of them being for the kernel's own; 0: not known. */
 uint64_t sock_window_most(const struct sock_bulk *bulk);
@@ -79,7 +84,8 @@ void sock_reset_on_close(int fd);
 void sock_bound_unsent(int fd, int bytes); /* no more than this waits in it to be sent first */
 
 /* For connections that carry bulk data.  Within a host the buffers are as asked for.  Beyond it a size is set only where the
- * kernel's own tuning would end below it: a size that is set ends that tuning. */
+ * kernel's own tuning would end below it: a size that is set ends that tuning.  BBR is for long paths: where the round trip is shorter than the
+ * gaps between acknowledgements it takes bursts of these for the rate of the path, and loses a tenth of what it sends. */
 void sock_tune_bulk(int fd, const struct sock_bulk *bulk);
 
 #endif

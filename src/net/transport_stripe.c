@@ -138,7 +138,8 @@ static void resume(struct stripe *s)
     }
     s->found = found.count > 0;
     found.count = s->found ? found.count : first_number(s);
-    stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
+    uint32_t most = sock_is_near(s->socket[0]->fd) ? 1 : c->most; /* more would only take from those of other connections */
+    stripe_policy_resume(&s->policy, most, &found, s->looked_at);
     s->use = s->keep = c->fixed > 0 ? c->fixed : 1;
 }
 

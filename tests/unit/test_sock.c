@@ -162,25 +162,34 @@ TEST(beyond_a_host_a_buffer_is_set_only_where_it_becomes_larger_than_the_kernel_
     }
 }
 
-/* With one lost packet in a thousand the congestion control is worth a factor of a hundred; on loopback BBR halves the rate. */
+/* With one lost packet in a thousand the congestion control is worth a factor of a hundred; on loopback BBR halves the rate, and within a site
+ * it loses a tenth. */
 TEST(congestion_control_is_as_named_beyond_a_host_and_left_within_it)
 {
-    char name[SOCK_CONGESTION_NAME], within[SOCK_CONGESTION_NAME];
-    struct pair near, far;
-    pair_open(&near, 1);
-    pair_open(&far, 2);
+    char name[SOCK_CONGESTION_NAME], within[SOCK_CONGESTION_NAME], given[SOCK_CONGESTION_NAME];
+    struct pair here, near, named;
+    pair_open(&here, 1);
+    pair_open(&near, 2);
+    pair_open(&named, 2);
     struct sock_bulk bulk = {.buffers = {SOCK_BUFFER_AUTO, SOCK_BUFFER_AUTO}, .congestion = "reno"}; /* every kernel has it */
     EXPECT_EQ(sock_congestion_refused("reno"), 0);
-    sock_congestion(near.dialled, within);
+    EXPECT(!sock_is_near(here.dialled) && sock_is_near(near.dialled));
+    sock_congestion(here.dialled, within);
+    sock_congestion(near.dialled, given);
+    sock_tune_bulk(here.dialled, &bulk);
     sock_tune_bulk(near.dialled, &bulk);
-    sock_tune_bulk(far.dialled, &bulk);
-    sock_congestion(near.dialled, name);
+    bulk.near_too = true;
+    sock_tune_bulk(named.dialled, &bulk);
+    sock_congestion(here.dialled, name);
     EXPECT_STR(name, within);
-    sock_congestion(far.dialled, name);
+    sock_congestion(near.dialled, name);
+    EXPECT(strncmp(given, "bbr", 3) == 0 ? strncmp(name, "bbr", 3) != 0 : strcmp(name, given) == 0);
+    sock_congestion(named.dialled, name);
     EXPECT_STR(name, "reno");
     EXPECT_EQ(sock_congestion_refused("no-such-one"), ENOENT);
+    pair_close(&here);
     pair_close(&near);
-    pair_close(&far);
+    pair_close(&named);
 }
 
 TEST(limits_of_the_kernel_are_read) /* unknown ones would have every size set */

@@ -1,4 +1,4 @@
-/* test_wan_stripe.c - a path that needs many sockets gets them, and links that are made again begin with them.
+/* test_wan_stripe.c - a path that needs many sockets gets them, and links that are made again begin with them; near hosts are not sent to by BBR.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -87,4 +87,55 @@ TEST(path_with_losses_begins_with_many_sockets_and_after_a_return_with_those_it_
 {
     SCENE_NEEDED();
     scene_play(&s, leave_and_return, NULL);
+}
+
+enum { THREE = 3, NEAR_US = 2000 };
+
+/* value[2]: connections with near hosts; value[3]: with far ones; a near one has one socket, without BBR, a far one has BBR. */
+static void look_at_connections(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclTcpConnection_t to[THREE];
+    size_t count = 0;
+    (void)argument;
+    peer_result(reply, pcclGetTcpConnections(self->comm, to, THREE, &count));
+    reply->value[2] = reply->value[3] = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool near = to[i].least_rtt_us < NEAR_US, bbr = strcmp(to[i].congestion, "bbr") == 0;
+        PEER_EXPECT(self, near ? !bbr && to[i].sockets == 1 : bbr);
+        reply->value[near ? 2 : 3]++;
+    }
+}
+
+static bool kernel_has_bbr(void)
+{
+    char text[256] = "";
+    FILE *f = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+    bool has = f != NULL && fgets(text, sizeof text, f) != NULL && strstr(text, "bbr") != NULL;
+    if (f != NULL) {
+        fclose(f);
+    }
+    return has;
+}
+
+static void meet_near_and_far(const char *unused)
+{
+    struct reply reply[PROCESSES_MOST];
+    (void)unused;
+    if (scene_start(&s, "[defaults]\nrate = 100mbit\ndelay = 20ms\n[host a]\n[host b]\n[host c]\n[host d]\n[path a b]\ndelay = 50us\n", NULL,
+                    &(struct processes_options){.count = THREE, .pool = 1})) {
+        sum(2 * MEGABYTE);
+        processes_do(&s.all, s.set, look_at_connections, NULL, 0, reply);
+        EXPECT(reply[0].value[2] == 1 && reply[1].value[2] == 1 && reply[2].value[2] == 0);
+        EXPECT(reply[0].value[3] == 1 && reply[1].value[3] == 1 && reply[2].value[3] == 2);
+        scene_end(&s);
+    }
+}
+
+TEST(hosts_of_a_site_exchange_data_without_bbr) /* it lost a tenth of what it sent over slow lines of one site */
+{
+    SCENE_NEEDED();
+    if (!kernel_has_bbr()) {
+        TEST_SKIP("this kernel has no BBR");
+    }
+    scene_play(&s, meet_near_and_far, NULL);
 }

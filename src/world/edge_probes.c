@@ -1,7 +1,8 @@
 /* edge_probes.c - measuring the edges that nobody knows yet, each as soon as both of its ends are free (topology/probe_order.h).
  *
  * A vote begins no more probes once it has measured for `measure_ns`: many far members would wait for minutes.  Edges that are left are measured
- * beside what the members do then: a peer's link is measured for a twentieth of the time at most.  A vote goes on with what is left.
+ * beside what the members do then: a peer's link is measured for a twentieth of the time at most, and once each pair is known in one direction,
+ * or assumed to be like another, any link is.  A vote goes on with what is left.
  * Invariant: a member that measures, or rests after it, has a place in the order; each does so until its own deadline.
  * SPDX-License-Identifier: MIT */
 #include "core/bitset.h"
@@ -276,12 +277,38 @@ bool edge_probes_start(struct world *w)
     return w->optimise.order.busy > 0;
 }
 
+static bool is_complete(const struct world *w, const struct view_record *v)
+{
+    return v->members <= MEASURE_MEMBERS && bandwidth_complete(&w->bandwidth, member_rates_keys(w, v->ids, v->members), v->members);
+}
+
+/* Otherwise members wait for edges: without all pairs there are no trees.  Of a large group all are never known. */
+static bool pairs_are_known(const struct world *w)
+{
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        if (w->groups[i].phase == GROUP_NORMAL && !is_complete(w, view_current(&w->groups[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One probe of a member slows all that work with it down. */
+static void rest_all(struct world *w, int64_t until)
+{
+    struct optimise *o = &w->optimise;
+    if (o->look_at < until && pairs_are_known(w)) {
+        o->look_at = until;
+    }
+}
+
 static void end_probe(struct world *w, struct member *mb)
 {
     mb->probing = 0;
     if (w->optimise.phase == OPTIMISE_IDLE) {
         mb->probe_rests = true;
         mb->probe_by = w->common->now + BESIDE_REST * (w->common->now - mb->probe_at);
+        rest_all(w, mb->probe_by);
     } else {
         probe_order_end(&w->optimise.order, (uint16_t)(mb->probe_place - 1));
     }
@@ -367,12 +394,31 @@ bool edge_probes_beside(struct world *w)
     return w->optimise.order.waiting > 0;
 }
 
+static bool somebody_measures(const struct world *w)
+{
+    for (uint32_t i = 0; i < w->optimise.order.n; i++) {
+        if (member_at(w, i)->probing != 0 && is_here(w, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many probes may begin now. */
+static uint32_t most_beside(const struct world *w)
+{
+    if (!vote_quiet(w, NULL)) {
+        return 0;
+    }
+    return !pairs_are_known(w) ? 1 + w->optimise.order.n / BESIDE_MEMBERS : somebody_measures(w) ? 0 : 1;
+}
+
 void edge_probes_beside_look(struct world *w)
 {
     struct optimise *o = &w->optimise;
     edge_probes_expire(w);
     if (o->look_at <= w->common->now) {
-        start(w, vote_quiet(w, NULL) ? 1 + o->order.n / BESIDE_MEMBERS : 0);
+        start(w, most_beside(w));
         o->look_at = w->common->now + BESIDE_EVERY;
     }
     set_deadline(w);

@@ -40,8 +40,9 @@ static uint32_t off(const struct msg_took *m)
     return m->permille > CALIBRATION_ONE ? m->permille - CALIBRATION_ONE : CALIBRATION_ONE - m->permille;
 }
 
-/* The word in the middle of what the members of a view have told, of two the one that says less; null: too few have. */
-static const struct msg_took *median(const struct world *w, const struct view_record *v, uint32_t kind)
+/* What counts of the words of a view's members: a quarter of them say more.  An operation has ended when all have its result, and members with
+ * slow links are the last ones.  Of two words the one that says less counts.  Null: no more than half have told. */
+static const struct msg_took *word_of(const struct world *w, const struct view_record *v, uint32_t kind)
 {
     const struct msg_took *sorted[CALIBRATION_MEMBERS];
     uint32_t count = 0;
@@ -54,8 +55,10 @@ static const struct msg_took *median(const struct world *w, const struct view_re
     if (count <= v->members / 2) {
         return NULL;
     }
-    const struct msg_took *low = sorted[(count - 1) / 2], *high = sorted[count / 2];
-    return off(high) < off(low) ? high : low;
+    if (count == 2) {
+        return off(sorted[1]) < off(sorted[0]) ? sorted[1] : sorted[0];
+    }
+    return sorted[3 * (count - 1) / 4];
 }
 
 static double ratio(uint16_t permille)
@@ -91,7 +94,7 @@ double calibration_apply(const struct world *w, const struct view_record *from, 
     const struct calibration_kind *old = &from->calibration.kind[kind];
     bool members = v->members == from->members && memcmp(v->ids, from->ids, v->members * sizeof *v->ids) == 0;
     double known = links < __builtin_inf() ? links : 0, then = (same && members) || old->links == 0 ? old->links : known;
-    struct calibration_kind k = next_of(w, old, median(w, from, kind), then, known);
+    struct calibration_kind k = next_of(w, old, word_of(w, from, kind), then, known);
     v->calibration.kind[kind] = k;
     return links * ratio(k.permille);
 }
@@ -103,7 +106,7 @@ static uint64_t said(uint64_t value)
 
 void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out)
 {
-    const struct msg_took *m = median(w, v, kind);
+    const struct msg_took *m = word_of(w, v, kind);
     const struct calibration_kind *k = &v->calibration.kind[kind];
     uint16_t permille = next_of(w, k, m, k->links, k->links).permille;
     bool known = m != NULL || permille != CALIBRATION_ONE;

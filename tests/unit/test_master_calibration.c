@@ -133,10 +133,24 @@ TEST(one_member_alone_changes_no_prediction) /* one that lies could send all oth
     says(c, &p[1], view, TOOK_DIRECT, 1000);
     says(c, &p[2], view, TOOK_DIRECT, 1000);
     vote(c);
-    EXPECT_EQ(p[0].view, view); /* the median */
+    EXPECT_EQ(p[0].view, view);
     says(c, &p[3], view, TOOK_DIRECT, 600);
     vote(c);
     EXPECT_EQ(p[0].view, view);
+    cluster_free(c);
+}
+
+TEST(slow_members_count_more_than_fast_ones) /* the fast half had its results early, and the median said that all had */
+{
+    struct cluster *c = measured();
+    struct peer *p = c->peers;
+    uint32_t before = p[0].last_view.plan.link_ps;
+    for (int i = 0; i < 4; i++) {
+        says(c, &p[i], p[0].view, TOOK_DIRECT, (uint16_t)(i < 2 ? 1000 : 1500 + 100 * i));
+    }
+    vote(c);
+    EXPECT(times(p[0].last_view.plan.link_ps, before, 1.7)); /* but the slowest one alone does not */
+    EXPECT(!master_poisoned(c->master));
     cluster_free(c);
 }
 

@@ -52,7 +52,7 @@ struct sock_buffers {
 };
 
 enum { SOCK_CONGESTION_NAME = 16, /* with the zero at its end */
-       SOCK_NEAR_US = 2000 };     /* a round trip below that is one within a site, as topology/site_find.h has it */
+       SOCK_NEAR_US = 500 };      /* a round trip */
 
 /* What connections for bulk data are like. */
 struct sock_bulk {
@@ -62,7 +62,7 @@ struct sock_bulk {
     bool near_too;                         /* near hosts have it as well: it was asked for by name */
 };
 
-/* Whether its other end is another host that is less than 2 ms away, as within a site. */
+/* Whether its other end is another host that is nearer than that, as in one room. */
 bool sock_is_near(int fd);
 
 /* Bytes that one socket may receive in a round trip, half of them being for the kernel's own; 0: not known. */

@@ -91,7 +91,7 @@ TEST(path_with_losses_begins_with_many_sockets_and_after_a_return_with_those_it_
 
 enum { THREE = 3, NEAR_US = 2000 };
 
-/* value[2]: connections with near hosts; value[3]: with far ones; a near one has one socket, without BBR, a far one has BBR. */
+/* value[2]: connections with near hosts, of one socket without BBR; value[3]: with far ones, that have BBR. */
 static void look_at_connections(struct peer *self, const void *argument, struct reply *reply)
 {
     pcclTcpConnection_t to[THREE];
@@ -101,8 +101,9 @@ static void look_at_connections(struct peer *self, const void *argument, struct 
     reply->value[2] = reply->value[3] = 0;
     for (size_t i = 0; i < count; i++) {
         bool near = to[i].least_rtt_us < NEAR_US, bbr = strcmp(to[i].congestion, "bbr") == 0;
-        PEER_EXPECT(self, near ? !bbr && to[i].sockets == 1 : bbr);
-        reply->value[near ? 2 : 3]++;
+        PEER_EXPECT(self, near || bbr);
+        reply->value[2] += near && !bbr && to[i].sockets == 1;
+        reply->value[3] += !near;
     }
 }
 
@@ -117,6 +118,9 @@ static bool kernel_has_bbr(void)
     return has;
 }
 
+/* A connection that was made while the machine was busy counts as far, so this may take more than one try. */
+static bool near_ones_are_known;
+
 static void meet_near_and_far(const char *unused)
 {
     struct reply reply[PROCESSES_MOST];
@@ -125,7 +129,8 @@ static void meet_near_and_far(const char *unused)
                     &(struct processes_options){.count = THREE, .pool = 1})) {
         sum(2 * MEGABYTE);
         processes_do(&s.all, s.set, look_at_connections, NULL, 0, reply);
-        EXPECT(reply[0].value[2] == 1 && reply[1].value[2] == 1 && reply[2].value[2] == 0);
+        near_ones_are_known = reply[0].value[2] == 1 && reply[1].value[2] == 1;
+        EXPECT_EQ(reply[2].value[2], 0);
         EXPECT(reply[0].value[3] == 1 && reply[1].value[3] == 1 && reply[2].value[3] == 2);
         scene_end(&s);
     }
@@ -137,5 +142,8 @@ TEST(hosts_of_a_site_exchange_data_without_bbr) /* it lost a tenth of what it se
     if (!kernel_has_bbr()) {
         TEST_SKIP("this kernel has no BBR");
     }
-    scene_play(&s, meet_near_and_far, NULL);
+    for (int i = 0; i < SCENE_TRIES && !near_ones_are_known; i++) {
+        scene_play(&s, meet_near_and_far, NULL);
+    }
+    EXPECT(near_ones_are_known);
 }

@@ -62,7 +62,7 @@ struct sock_bulk {
     bool near_too;                         /* near hosts have it as well: it was asked for by name */
 };
 
-/* Whether its other end is another host that is nearer than that, as in one room. */
+/* Whether its other end is another host whose round trip is below SOCK_NEAR_US. */
 bool sock_is_near(int fd);
 
 /* Bytes that one socket may receive in a round trip, half of them being for the kernel's own; 0: not known. */

@@ -69,6 +69,7 @@ struct stripe {
     /* measuring */
     struct stripe_policy policy;
     bool answers_loss;    /* its congestion control does */
+    bool near;            /* ... and its other end is near: one socket fills a slow line there, and more would only take from others */
     bool found;           /* the policy begins with what was found out on this path */
     uint64_t begun;       /* bytes until its policy says how many; then STRIPE_BEGUN and no more are counted */
     int64_t looked_at, look_at;

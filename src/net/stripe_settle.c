@@ -13,6 +13,7 @@
 
 enum { STRIPE_UNSENT_LEAST = 32 << 10 };
 #define STRIPE_US INT64_C(1000)
+#define STRIPE_SLOW 250e6 /* bytes per second: less than a line between near hosts for which one socket may be too few */
 #define STRIPE_NEAR_NS INT64_C(1000000000)
 
 /* Frees a socket with its descriptor.  With the lock, but where nobody else knows the stripe. */
@@ -228,7 +229,8 @@ void stripe_measure(struct stripe *s, int64_t now)
     };
     hold.full_ns = s->full_ns;
     hold.acked = sample.acked;
-    sample.limited = stripe_policy_held(&hold) && busy_us > 0 && 2 * window_us <= busy_us;
+    bool slow = s->near && (double)sample.acked * 1e9 < STRIPE_SLOW * (double)hold.span_ns;
+    sample.limited = !slow && stripe_policy_held(&hold) && busy_us > 0 && 2 * window_us <= busy_us;
     s->looked = t;
     s->full_ns = 0;
     s->looked_at = now;

@@ -133,13 +133,13 @@ static void resume(struct stripe *s)
     char congestion[SOCK_CONGESTION_NAME];
     sock_congestion(s->socket[0]->fd, congestion);
     s->answers_loss = stripe_policy_answers_loss(congestion);
+    s->near = s->answers_loss && sock_is_near(s->socket[0]->fd);
     if (c->paths != NULL) {
         stripe_paths_find(c->paths, c->path, c->lanes, &found);
     }
     s->found = found.count > 0;
     found.count = s->found ? found.count : first_number(s);
-    uint32_t most = sock_is_near(s->socket[0]->fd) ? 1 : c->most; /* more would only take from those of other connections */
-    stripe_policy_resume(&s->policy, most, &found, s->looked_at);
+    stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
     s->use = s->keep = c->fixed > 0 ? c->fixed : 1;
 }
 

@@ -64,7 +64,7 @@ static pccl_status read_buffer(const char *name, atomic_int *buffer, struct err 
     return PCCL_OK;
 }
 
-/* BBR beyond a site, or what PCCL_TCP_CONGESTION names beyond a host, as far as the kernel gives it. */
+/* BBR beyond near hosts, or what PCCL_TCP_CONGESTION names beyond a host, as far as the kernel gives it. */
 static pccl_status read_congestion(struct engine *e, struct err *err)
 {
     const char *text = getenv("PCCL_TCP_CONGESTION");

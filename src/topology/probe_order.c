@@ -70,6 +70,11 @@ void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to)
     }
 }
 
+bool probe_order_waits(const struct probe_order *p, uint16_t from, uint16_t to)
+{
+    return p->place[from].to == to || bitset_has(row_of(p, from), to);
+}
+
 /* Of the sites of both, unless it is the same one. */
 static bool sites_may(const struct probe_order *p, uint32_t from, uint32_t to)
 {

@@ -54,6 +54,9 @@ bool probe_order_shares(const struct probe_order *p, uint16_t from, uint16_t to)
 /* The edge waits, unless it does already or is under way. */
 void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to);
 
+/* It waits, or is under way. */
+bool probe_order_waits(const struct probe_order *p, uint16_t from, uint16_t to);
+
 /* The edge is under way, whether it was waiting or not, unless one of its ends, or their sites, has a probe already: false. */
 bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to);
 

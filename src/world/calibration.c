@@ -40,8 +40,8 @@ static uint32_t off(const struct msg_took *m)
     return m->permille > CALIBRATION_ONE ? m->permille - CALIBRATION_ONE : CALIBRATION_ONE - m->permille;
 }
 
-/* What counts of the words of a view's members: a quarter of them say more.  An operation has ended when all have its result, and members with
- * slow links are the last ones.  Of two words the one that says less counts.  Null: no more than half have told. */
+/* What counts of the words of a view's members: their upper quartile.  An operation has ended when all have its result, and members with slow
+ * links are the last ones.  Of two words the one that is nearer to 1 counts.  Null: no more than half have told. */
 static const struct msg_took *word_of(const struct world *w, const struct view_record *v, uint32_t kind)
 {
     const struct msg_took *sorted[CALIBRATION_MEMBERS];

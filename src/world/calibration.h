@@ -1,7 +1,7 @@
 /* calibration.h - how many times as long as predicted operations take on a group's links.
  *
  * Predictions know the rate of each link, not how well many streams share it.  Members tell how long their operations took, and the next view
- * counts with that.  A quarter of the members say more than what counts, and more than half of them have to say something.  What nobody has
+ * counts with that.  The upper quartile of what members say counts, and only if more than half of them say something.  What nobody has
  * told for a while fades.
  * Invariant: of data that go the same ways a time is learnt, not a factor: links that are measured again do not count twice.
  * SPDX-License-Identifier: MIT */

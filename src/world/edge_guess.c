@@ -44,29 +44,50 @@ static bool is_worse(const struct bandwidth_entry *known, const struct bandwidth
     return known->assumed && !(known->observed && known->rate_bps > like->rate_bps);
 }
 
-/* The most that was measured of a member's edges: no other edge is assumed to carry more.  0: none was. */
+/* The most that a member's edges are known to carry, by rank in a view; 0: nothing is known, or it says nothing of other edges. */
 struct link_most {
     uint64_t out, in;
 };
 
-static void raise(uint64_t *most, const struct bandwidth_entry *e)
+static uint64_t known_rate(const struct world *w, const struct view_record *v, uint32_t from, uint32_t to)
 {
-    if (edge_guess_counts(e) && e->rate_bps > *most) {
-        *most = e->rate_bps;
-    }
+    const struct member *a = member_find(w, v->ids[from]), *b = member_find(w, v->ids[to]);
+    const struct bandwidth_entry *e = a != NULL && b != NULL ? bandwidth_find(&w->bandwidth, a->rates_key, b->rates_key) : NULL;
+    return e != NULL && (!e->assumed || e->observed) ? e->rate_bps : 0;
 }
 
-/* By rank. */
-static void look_at_links(const struct world *w, const struct view_record *v, struct link_most most[MEASURE_MEMBERS])
+static bool clearly_more(uint64_t a, uint64_t b)
 {
-    for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *from = member_find(w, v->ids[i]);
-        for (uint32_t k = 0; k < v->members && from != NULL; k++) {
-            const struct member *to = member_find(w, v->ids[k]);
-            const struct bandwidth_entry *e = to != NULL ? bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key) : NULL;
-            raise(&most[i].out, e);
-            raise(&most[k].in, e);
+    return a / 5 > b / 4;
+}
+
+/* Whether some of the members that it exchanges data with can exchange more with others: then its own link is the limit. */
+static struct link_most bounds_of(const struct world *w, const struct view_record *v, const struct link_most *most, uint32_t rank)
+{
+    struct link_most own = {0, 0};
+    for (uint32_t k = 0; k < v->members; k++) {
+        if (known_rate(w, v, rank, k) > 0 && clearly_more(most[k].in, most[rank].out)) {
+            own.out = most[rank].out;
         }
+        if (known_rate(w, v, k, rank) > 0 && clearly_more(most[k].out, most[rank].in)) {
+            own.in = most[rank].in;
+        }
+    }
+    return own;
+}
+
+static void look_at_links(const struct world *w, const struct view_record *v, struct link_most bounds[MEASURE_MEMBERS])
+{
+    struct link_most most[MEASURE_MEMBERS] = {{0}};
+    for (uint32_t i = 0; i < v->members; i++) {
+        for (uint32_t k = 0; k < v->members; k++) {
+            uint64_t rate = known_rate(w, v, i, k);
+            most[i].out = rate > most[i].out ? rate : most[i].out;
+            most[k].in = rate > most[k].in ? rate : most[k].in;
+        }
+    }
+    for (uint32_t i = 0; i < v->members; i++) {
+        bounds[i] = bounds_of(w, v, most, i);
     }
 }
 
@@ -78,22 +99,25 @@ static struct bandwidth_entry bounded(const struct bandwidth_entry *like, uint64
     return e;
 }
 
+/* One direction stands for both, unless they differ. */
 static void assume(struct world *w, struct member *from, struct member *to, const struct bandwidth_entry *like_there,
                    const struct bandwidth_entry *like_back)
 {
     const struct bandwidth_entry *there = bandwidth_find(&w->bandwidth, from->rates_key, to->rates_key);
     const struct bandwidth_entry *back = bandwidth_find(&w->bandwidth, to->rates_key, from->rates_key);
-    if (back != NULL && is_worse(back, like_back)) {
-        (void)bandwidth_assume(&w->bandwidth, to->rates_key, from->rates_key, like_back); /* it is there: the table has room */
-    }
-    bool wanted = there != NULL ? is_worse(there, like_there) : back == NULL;
-    if (wanted && bandwidth_assume(&w->bandwidth, from->rates_key, to->rates_key, like_there)) {
+    bool differ = like_there->rate_bps != like_back->rate_bps;
+    bool go = there != NULL ? is_worse(there, like_there) : back == NULL || (back->assumed && differ);
+    bool come = back != NULL ? is_worse(back, like_back) : (there == NULL || there->assumed) && differ;
+    if (go && bandwidth_assume(&w->bandwidth, from->rates_key, to->rates_key, like_there)) {
         from->rated = to->rated = true; /* else the table is full: it stays unknown */
+    }
+    if (come && bandwidth_assume(&w->bandwidth, to->rates_key, from->rates_key, like_back)) {
+        from->rated = to->rated = true;
     }
 }
 
 /* The edges between two sites. */
-static void guess_between(struct world *w, const struct view_record *v, const struct link_most *most, const struct member *one,
+static void guess_between(struct world *w, const struct view_record *v, const struct link_most *bounds, const struct member *one,
                           const struct member *other)
 {
     const struct bandwidth_entry *best = better(edge_guess_way(w, v, one, other), edge_guess_way(w, v, other, one));
@@ -106,7 +130,7 @@ static void guess_between(struct world *w, const struct view_record *v, const st
         for (uint32_t k = 0; k < v->members && is_at(from, one); k++) {
             struct member *to = member_find(w, v->ids[k]);
             if (is_at(to, other) && !edges_missing(v, from->id, to->id)) {
-                struct bandwidth_entry there = bounded(&like, most[i].out, most[k].in), back = bounded(&like, most[k].out, most[i].in);
+                struct bandwidth_entry there = bounded(&like, bounds[i].out, bounds[k].in), back = bounded(&like, bounds[k].out, bounds[i].in);
                 assume(w, from, to, &there, &back);
             }
         }
@@ -120,14 +144,14 @@ static bool is_first(const struct world *w, const struct member *mb)
 
 static void guess_group(struct world *w, const struct view_record *v)
 {
-    struct link_most most[MEASURE_MEMBERS] = {{0}};
-    look_at_links(w, v, most);
+    struct link_most bounds[MEASURE_MEMBERS];
+    look_at_links(w, v, bounds);
     for (uint32_t i = 0; i < v->members; i++) {
         const struct member *one = member_find(w, v->ids[i]);
         for (uint32_t k = 0; k < i && is_first(w, one); k++) {
             const struct member *other = member_find(w, v->ids[k]);
             if (is_first(w, other)) {
-                guess_between(w, v, most, one, other);
+                guess_between(w, v, bounds, one, other);
             }
         }
     }

@@ -1,8 +1,8 @@
 /* edge_probes.c - measuring the edges that nobody knows yet, each as soon as both of its ends are free (topology/probe_order.h).
  *
  * A vote begins no more probes once it has measured for `measure_ns`: many far members would wait for minutes.  Edges that are left are measured
- * beside what the members do then: a peer's link is measured for a twentieth of the time at most, and once each pair is known in one direction,
- * or assumed to be like another, any link is.  A vote goes on with what is left.
+ * beside what the members do then: a peer's link is measured for a twentieth of the time at most, and once a group waits for no pair, those of
+ * all its members together are.  A vote goes on with what is left.
  * Invariant: a member that measures, or rests after it, has a place in the order; each does so until its own deadline.
  * SPDX-License-Identifier: MIT */
 #include "core/bitset.h"
@@ -41,7 +41,7 @@ static bool is_sure(const struct world *w, uint32_t from, uint32_t to)
 }
 
 /* When an edge is measured that is not sure. */
-enum turn { TURN_FIRST, TURN_SITES, TURN_BACK, TURN_BESIDE };
+enum turn { TURN_NEAR, TURN_FIRST, TURN_BACK, TURN_BESIDE };
 
 static uint64_t rate_between(const struct world *w, uint32_t from, uint32_t to)
 {
@@ -49,13 +49,11 @@ static uint64_t rate_between(const struct world *w, uint32_t from, uint32_t to)
     return edge_guess_counts(e) ? e->rate_bps : 0;
 }
 
-/* Whether an edge from the site of one to that of the other is measured: as a rule that between the fastest ones. */
+/* Whether an edge from the site of one to that of the other is measured. */
 static bool is_way_known(const struct world *w, uint32_t from, uint32_t to)
 {
-    const struct probe_place *place = w->optimise.order.place;
     const struct member *one = member_at(w, from), *other = member_at(w, to);
-    return rate_between(w, place[place[from].site].site_fastest, place[place[to].site].site_fastest) > 0 ||
-           edge_guess_way(w, view_current(member_group(w, one)), one, other) != NULL;
+    return edge_guess_way(w, view_current(member_group(w, one)), one, other) != NULL;
 }
 
 static bool is_known(const struct world *w, uint32_t from, uint32_t to)
@@ -81,19 +79,19 @@ static uint32_t site_number(const struct world *w, uint32_t place)
     return number;
 }
 
-/* The most that a member exchanges with another one of its site. */
+/* The most that a member sends to others of its site, or receives: the smaller one of what is known. */
 static uint64_t rate_within_site(const struct world *w, uint32_t peer)
 {
     const struct probe_order *o = &w->optimise.order;
-    uint64_t most = 0;
+    uint64_t out = 0, in = 0;
     for (uint32_t i = 0; i < o->n; i++) {
         if (i != peer && o->place[i].site == o->place[peer].site) {
             uint64_t there = rate_between(w, peer, i), back = rate_between(w, i, peer);
-            most = there > most ? there : most;
-            most = back > most ? back : most;
+            out = there > out ? there : out;
+            in = back > in ? back : in;
         }
     }
-    return most;
+    return out > 0 && (in == 0 || out < in) ? out : in;
 }
 
 /* A slow host would make all edges of its site look slow.  Rates that differ by less than a quarter are alike. */
@@ -109,31 +107,42 @@ static void find_fastest(struct world *w)
     }
 }
 
-/* Of sites that may share links one edge between two is enough at first. */
-static enum turn turn_between_sites(const struct world *w, uint32_t from, uint32_t to)
+/* Whether an edge between the sites of both is known or will be, in either direction: as a rule that between the fastest ones. */
+static bool is_cared_for(const struct world *w, uint32_t from, uint32_t to)
+{
+    const struct probe_order *o = &w->optimise.order;
+    uint16_t one = o->place[o->place[from].site].site_fastest, other = o->place[o->place[to].site].site_fastest;
+    return rate_between(w, one, other) > 0 || rate_between(w, other, one) > 0 || probe_order_waits(o, one, other) ||
+           probe_order_waits(o, other, one) || is_known(w, from, to);
+}
+
+/* Of sites that may share links one edge between two is enough at first.  Of others it is asked last whether that is known, which takes a while. */
+static bool is_turn_between_sites(const struct world *w, uint32_t from, uint32_t to, enum turn turn)
 {
     const struct probe_place *place = w->optimise.order.place;
     uint32_t one = place[from].site, other = place[to].site;
-    bool known = is_known(w, from, to);
     if (place[one].site_fastest == from && place[other].site_fastest == to) {
-        return !known && goes_first(site_number(w, one), site_number(w, other)) ? TURN_SITES
-             : known && is_way_known(w, from, to)                               ? TURN_BESIDE : TURN_BACK;
+        bool known = is_known(w, from, to);
+        return turn == (!known && goes_first(site_number(w, one), site_number(w, other)) ? TURN_FIRST
+                        : known && is_way_known(w, from, to)                               ? TURN_BESIDE : TURN_BACK);
     }
-    return known ? TURN_BESIDE : TURN_BACK; /* those two cannot reach each other */
+    return (turn == TURN_BACK || turn == TURN_BESIDE) && turn == (is_cared_for(w, from, to) ? TURN_BESIDE : TURN_BACK); /* BACK: those two cannot reach each other */
 }
 
 /* A pair that nobody knows is measured in one direction first.  So is an edge that is doubted: until then its rate bounds what all edges are
  * seen to carry at once. */
-static enum turn turn_of(const struct world *w, uint32_t from, uint32_t to)
+static bool is_turn(const struct world *w, uint32_t from, uint32_t to, enum turn turn)
 {
+    const struct probe_order *o = &w->optimise.order;
     const struct bandwidth_entry *e = bandwidth_find(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
+    enum turn first = o->place[from].site == o->place[to].site ? TURN_NEAR : TURN_FIRST;
     if (e != NULL && e->doubted) {
-        return TURN_FIRST;
+        return turn == first;
     }
-    if (probe_order_shares(&w->optimise.order, (uint16_t)from, (uint16_t)to)) {
-        return turn_between_sites(w, from, to);
+    if (probe_order_shares(o, (uint16_t)from, (uint16_t)to)) {
+        return is_turn_between_sites(w, from, to, turn);
     }
-    return goes_first(from, to) && !is_sure(w, to, from) ? TURN_FIRST : TURN_BACK;
+    return turn == (goes_first(from, to) && !is_sure(w, to, from) ? first : TURN_BACK);
 }
 
 static void add_edges(struct world *w, enum turn turn)
@@ -142,7 +151,7 @@ static void add_edges(struct world *w, enum turn turn)
     for (uint32_t i = 0; i < o->order.n; i++) {
         for (uint32_t k = 0; k < o->order.n; k++) {
             bool pair = i != k && member_at(w, i)->group == member_at(w, k)->group;
-            if (pair && !is_sure(w, i, k) && turn_of(w, i, k) == turn) {
+            if (pair && !is_sure(w, i, k) && is_turn(w, i, k, turn)) {
                 probe_order_add(&o->order, (uint16_t)i, (uint16_t)k);
             }
         }
@@ -188,19 +197,31 @@ static void place_sites(struct world *w)
     }
 }
 
+static bool any_site(const struct probe_order *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->place[i].site_peers > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void edge_probes_plan(struct world *w)
 {
     struct optimise *o = &w->optimise;
     probe_order_init(&o->order, place_members(w), o->probe_words, o->probe_places);
     place_sites(w);
-    add_edges(w, TURN_FIRST);
+    if (any_site(&o->order)) {
+        add_edges(w, TURN_NEAR);
+    }
     go_on(w);
 }
 
-void edge_probes_plan_sites(struct world *w)
+void edge_probes_plan_far(struct world *w)
 {
     find_fastest(w);
-    add_edges(w, TURN_SITES);
+    add_edges(w, TURN_FIRST);
 }
 
 void edge_probes_plan_back(struct world *w)
@@ -230,7 +251,7 @@ static void send_probe(struct world *w, struct member *from, struct member *to)
     from->probe_said = false;
     from->probe_round = p.round;
     from->probe_at = w->common->now;
-    from->probe_by = edge_probes_answered_by(w, probe_ns);
+    from->probe_by = edge_probes_answered_by(w, 2 * probe_ns); /* while its rate grows it goes on */
     to->heard_from = 0;
     put_probe(outbox_frame(w->common->out, FRAME_PROBE, w->run, 0), &p);
     outbox_send(w->common->out, MASTER_SEND, from->conn);
@@ -251,19 +272,71 @@ static const uint64_t *look_who_is_present(struct world *w)
     return o->probe_present;
 }
 
-/* At most so many, of those that may begin.  Edges that do not exist are not measured. */
-static void start(struct world *w, uint32_t most)
+static bool same_group(const struct world *w, uint32_t one, uint32_t other)
+{
+    return member_at(w, one)->group == member_at(w, other)->group;
+}
+
+/* Whether an edge waits of a pair of which nothing is known: without all pairs the members of a group have no trees. */
+static bool group_waits(const struct world *w, uint32_t place)
+{
+    const struct probe_order *o = &w->optimise.order;
+    for (uint32_t i = 0; i < o->n; i++) {
+        for (uint32_t k = 0; k < o->n && same_group(w, i, place); k++) {
+            if (probe_order_waits(o, (uint16_t)i, (uint16_t)k) &&
+                bandwidth_either(&w->bandwidth, member_at(w, i)->rates_key, member_at(w, k)->rates_key) == NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* One probe slows all down that work with its ends.  So a group has one at a time, and rests as a whole, if all of its pairs are known.  Of a large
+ * group they never are. */
+static void leave_group(struct world *w, uint32_t place)
+{
+    const struct optimise *o = &w->optimise;
+    if (view_current(member_group(w, member_at(w, place)))->members > MEASURE_MEMBERS || group_waits(w, place)) {
+        return;
+    }
+    for (uint32_t i = 0; i < o->order.n; i++) {
+        if (same_group(w, i, place)) {
+            bitset_remove(o->probe_present, i);
+        }
+    }
+}
+
+static void leave_busy_groups(struct world *w)
+{
+    const struct optimise *o = &w->optimise;
+    for (uint32_t i = 0; i < o->order.n; i++) {
+        const struct member *mb = member_at(w, i);
+        if ((mb->probing != 0 || mb->probe_rests) && is_here(w, i) && bitset_has(o->probe_present, i)) {
+            leave_group(w, i);
+        }
+    }
+}
+
+/* At most so many, of those that may begin, in a vote or beside other work.  Edges that do not exist are not measured. */
+static void start(struct world *w, uint32_t most, bool beside)
 {
     struct optimise *o = &w->optimise;
     const uint64_t *present = o->order.waiting > 0 ? look_who_is_present(w) : NULL;
     struct probe_edge e;
+    if (beside && present != NULL) {
+        leave_busy_groups(w);
+    }
     while (most > 0 && o->order.waiting > 0 && probe_order_next(&o->order, present, &e)) {
         struct member *from = member_at(w, e.from), *to = member_at(w, e.to);
         if (edges_missing(view_current(member_group(w, from)), from->id, to->id)) {
             probe_order_end(&o->order, e.from);
-        } else {
-            send_probe(w, from, to);
-            most--;
+            continue;
+        }
+        send_probe(w, from, to);
+        most--;
+        if (beside) {
+            leave_group(w, e.from);
         }
     }
 }
@@ -271,35 +344,10 @@ static void start(struct world *w, uint32_t most)
 bool edge_probes_start(struct world *w)
 {
     if (w->common->now < w->optimise.until) {
-        start(w, UINT32_MAX);
+        start(w, UINT32_MAX, false);
     }
     set_deadline(w);
     return w->optimise.order.busy > 0;
-}
-
-static bool is_complete(const struct world *w, const struct view_record *v)
-{
-    return v->members <= MEASURE_MEMBERS && bandwidth_complete(&w->bandwidth, member_rates_keys(w, v->ids, v->members), v->members);
-}
-
-/* Otherwise members wait for edges: without all pairs there are no trees.  Of a large group all are never known. */
-static bool pairs_are_known(const struct world *w)
-{
-    for (uint32_t i = 0; i < w->group_room; i++) {
-        if (w->groups[i].phase == GROUP_NORMAL && !is_complete(w, view_current(&w->groups[i]))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* One probe of a member slows all that work with it down. */
-static void rest_all(struct world *w, int64_t until)
-{
-    struct optimise *o = &w->optimise;
-    if (o->look_at < until && pairs_are_known(w)) {
-        o->look_at = until;
-    }
 }
 
 static void end_probe(struct world *w, struct member *mb)
@@ -308,7 +356,6 @@ static void end_probe(struct world *w, struct member *mb)
     if (w->optimise.phase == OPTIMISE_IDLE) {
         mb->probe_rests = true;
         mb->probe_by = w->common->now + BESIDE_REST * (w->common->now - mb->probe_at);
-        rest_all(w, mb->probe_by);
     } else {
         probe_order_end(&w->optimise.order, (uint16_t)(mb->probe_place - 1));
     }
@@ -374,16 +421,6 @@ void edge_probes_expire(struct world *w)
     set_deadline(w);
 }
 
-static bool any_site(const struct probe_order *p)
-{
-    for (uint32_t i = 0; i < p->n; i++) {
-        if (p->place[i].site_peers > 1) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool edge_probes_beside(struct world *w)
 {
     if (any_site(&w->optimise.order)) {
@@ -394,31 +431,12 @@ bool edge_probes_beside(struct world *w)
     return w->optimise.order.waiting > 0;
 }
 
-static bool somebody_measures(const struct world *w)
-{
-    for (uint32_t i = 0; i < w->optimise.order.n; i++) {
-        if (member_at(w, i)->probing != 0 && is_here(w, i)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* How many probes may begin now. */
-static uint32_t most_beside(const struct world *w)
-{
-    if (!vote_quiet(w, NULL)) {
-        return 0;
-    }
-    return !pairs_are_known(w) ? 1 + w->optimise.order.n / BESIDE_MEMBERS : somebody_measures(w) ? 0 : 1;
-}
-
 void edge_probes_beside_look(struct world *w)
 {
     struct optimise *o = &w->optimise;
     edge_probes_expire(w);
     if (o->look_at <= w->common->now) {
-        start(w, most_beside(w));
+        start(w, vote_quiet(w, NULL) ? 1 + o->order.n / BESIDE_MEMBERS : 0, true);
         o->look_at = w->common->now + BESIDE_EVERY;
     }
     set_deadline(w);

@@ -1,4 +1,4 @@
-/* measuring.h - what is measured for a vote that asks for a better ring: round trips, then edges one by one, those between sites last, then all
+/* measuring.h - what is measured for a vote that asks for a better ring: round trips, then edges one by one, those within sites first, then all
  * edges at once.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_MEASURING_H
@@ -24,9 +24,9 @@ void edge_trips_end(struct world *w); /* each member has a site */
 bool edge_words_take(struct world *w, struct member *mb, const struct msg_measured *ms);
 
 /* edge_probes.c: each peer measures at most one edge at a time, and each site one to others. */
-void edge_probes_plan(struct world *w);       /* pairs that nobody knows are to be measured, in one direction, but for those of two sites */
-void edge_probes_plan_sites(struct world *w); /* of those of two sites one is, between the members with the fastest links */
-void edge_probes_plan_back(struct world *w);  /* the other directions are */
+void edge_probes_plan(struct world *w);      /* pairs within sites that nobody knows are to be measured, in one direction */
+void edge_probes_plan_far(struct world *w);  /* the others are, of those between two sites one, between the members with the fastest links */
+void edge_probes_plan_back(struct world *w); /* the other directions are */
 bool edge_probes_start(struct world *w); /* those that may begin now; true: some are under way */
 void edge_probes_measured(struct world *w, struct member *mb, const struct msg_measured *ms); /* an answer, perhaps too late */
 void edge_probes_heard(struct world *w, struct member *mb, const struct msg_measured *ms); /* the word of the end that a probe goes to */

@@ -40,13 +40,13 @@ static void end_trips(struct world *w)
 {
     edge_trips_end(w);
     edge_probes_plan(w);
-    w->optimise.step = MEASURE_PAIRS;
+    w->optimise.step = MEASURE_NEAR;
 }
 
-static void measure_sites(struct world *w)
+static void measure_pairs(struct world *w)
 {
-    edge_probes_plan_sites(w);
-    w->optimise.step = MEASURE_SITES;
+    edge_probes_plan_far(w);
+    w->optimise.step = MEASURE_PAIRS;
 }
 
 static void measure_back(struct world *w)
@@ -62,8 +62,8 @@ static void end_together(struct world *w)
     measure_back(w);
 }
 
-/* Begins what may begin now: first round trips, then pairs that nobody knows, those of sites last, then all edges at once, then the other
- * directions; true: something is being measured. */
+/* Begins what may begin now: first round trips, then pairs that nobody knows, those within sites first, then all edges at once, then the
+ * other directions; true: something is being measured. */
 static bool measure(struct world *w)
 {
     struct optimise *o = &w->optimise;
@@ -73,13 +73,13 @@ static bool measure(struct world *w)
     if (o->step == MEASURE_TRIPS) {
         end_trips(w);
     }
-    if (o->step == MEASURE_PAIRS) {
+    if (o->step == MEASURE_NEAR) {
         if (edge_probes_start(w)) {
             return true;
         }
-        measure_sites(w);
+        measure_pairs(w);
     }
-    if (o->step == MEASURE_SITES) {
+    if (o->step == MEASURE_PAIRS) {
         if (edge_probes_start(w)) {
             return true;
         }

@@ -237,7 +237,7 @@ struct admission {
 };
 
 /* PROBING: what is measured now, in this order. */
-enum measure_step { MEASURE_TRIPS, MEASURE_PAIRS, MEASURE_SITES, MEASURE_TOGETHER, MEASURE_BACK };
+enum measure_step { MEASURE_TRIPS, MEASURE_NEAR, MEASURE_PAIRS, MEASURE_TOGETHER, MEASURE_BACK };
 
 struct optimise {
     uint8_t phase, step;

@@ -29,6 +29,7 @@ static void end_period(struct probe_meter *m, int64_t now_ns)
     uint64_t bps = rate_of(m->delivered - m->period_bytes, now_ns - m->period_at);
     bool grows = bps / 11 > m->best_bps / 10; /* by a tenth */
     m->grew_at = grows ? now_ns : m->grew_at;
+    m->period_ns = grows ? now_ns - m->period_at : m->period_ns;
     m->flat = grows ? 0 : m->flat + (bps > 0); /* a pause says nothing: some paths deliver in bursts */
     m->best_bps = bps > m->best_bps ? bps : m->best_bps;
     m->period_at = now_ns;
@@ -46,8 +47,8 @@ bool probe_meter_warm(const struct probe_meter *m, int64_t now_ns)
 
 bool probe_meter_late(const struct probe_meter *m, int64_t now_ns)
 {
-    int64_t limit = PROBE_METER_LIMIT * m->measure_ns, took = now_ns - m->begun, lately = METER_FLAT * most(m->least_rtt_ns, METER_PERIOD_NS);
-    bool grew = m->settled_at == 0 ? m->grew_at != 0 && now_ns - m->grew_at <= lately : m->settled_at - m->begun >= limit;
+    int64_t limit = PROBE_METER_LIMIT * m->measure_ns, took = now_ns - m->begun;
+    bool grew = m->settled_at == 0 ? m->grew_at != 0 && now_ns - m->grew_at <= METER_FLAT * m->period_ns : m->settled_at - m->begun >= limit;
     return took >= limit && (!grew || took >= 2 * limit);
 }
 

@@ -36,6 +36,7 @@ struct probe_meter {
     uint64_t estimate_bps;       /* the kernel's, when it was looked at last; 0: it has none */
     uint32_t flat;               /* periods without growth */
     int64_t grew_at;             /* a period ended that was the best one by a tenth; 0: none has */
+    int64_t period_ns;           /* that took so long */
     int64_t least_rtt_ns;        /* of all looks: before queues had filled.  0: not known */
     bool shared;
 };

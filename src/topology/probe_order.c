@@ -72,7 +72,12 @@ void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to)
 
 bool probe_order_waits(const struct probe_order *p, uint16_t from, uint16_t to)
 {
-    return p->place[from].to == to || bitset_has(row_of(p, from), to);
+    return bitset_has(row_of(p, from), to);
+}
+
+uint32_t probe_order_waiting(const struct probe_order *p, uint16_t from, uint32_t at)
+{
+    return at < p->n ? bitset_next(row_of(p, from), p->n, at) : p->n;
 }
 
 /* Of the sites of both, unless it is the same one. */

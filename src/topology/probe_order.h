@@ -54,8 +54,11 @@ bool probe_order_shares(const struct probe_order *p, uint16_t from, uint16_t to)
 /* The edge waits, unless it does already or is under way. */
 void probe_order_add(struct probe_order *p, uint16_t from, uint16_t to);
 
-/* It waits, or is under way. */
+/* It has not begun. */
 bool probe_order_waits(const struct probe_order *p, uint16_t from, uint16_t to);
+
+/* The first receiver from `at` on for which an edge of that sender waits; n: there is none. */
+uint32_t probe_order_waiting(const struct probe_order *p, uint16_t from, uint32_t at);
 
 /* The edge is under way, whether it was waiting or not, unless one of its ends, or their sites, has a probe already: false. */
 bool probe_order_begin(struct probe_order *p, uint16_t from, uint16_t to);

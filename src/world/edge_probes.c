@@ -79,7 +79,7 @@ static uint32_t site_number(const struct world *w, uint32_t place)
     return number;
 }
 
-/* The most that a member sends to others of its site, or receives: the smaller one of what is known. */
+/* The most that a member sends to others of its site and the most that it receives, together; what is not known is as the other one. */
 static uint64_t rate_within_site(const struct world *w, uint32_t peer)
 {
     const struct probe_order *o = &w->optimise.order;
@@ -91,7 +91,7 @@ static uint64_t rate_within_site(const struct world *w, uint32_t peer)
             in = back > in ? back : in;
         }
     }
-    return out > 0 && (in == 0 || out < in) ? out : in;
+    return (out > 0 ? out : in) + (in > 0 ? in : out);
 }
 
 /* A slow host would make all edges of its site look slow.  Rates that differ by less than a quarter are alike. */
@@ -107,13 +107,22 @@ static void find_fastest(struct world *w)
     }
 }
 
+/* It waits or is under way, and can be measured. */
+static bool is_planned(const struct world *w, uint32_t from, uint32_t to)
+{
+    const struct probe_order *o = &w->optimise.order;
+    const struct member *one = member_at(w, from), *other = member_at(w, to);
+    bool planned = o->place[from].to == to || probe_order_waits(o, (uint16_t)from, (uint16_t)to);
+    return planned && !edges_missing(view_current(member_group(w, one)), one->id, other->id);
+}
+
 /* Whether an edge between the sites of both is known or will be, in either direction: as a rule that between the fastest ones. */
 static bool is_cared_for(const struct world *w, uint32_t from, uint32_t to)
 {
-    const struct probe_order *o = &w->optimise.order;
-    uint16_t one = o->place[o->place[from].site].site_fastest, other = o->place[o->place[to].site].site_fastest;
-    return rate_between(w, one, other) > 0 || rate_between(w, other, one) > 0 || probe_order_waits(o, one, other) ||
-           probe_order_waits(o, other, one) || is_known(w, from, to);
+    const struct probe_place *place = w->optimise.order.place;
+    uint32_t one = place[place[from].site].site_fastest, other = place[place[to].site].site_fastest;
+    return rate_between(w, one, other) > 0 || rate_between(w, other, one) > 0 || is_planned(w, one, other) || is_planned(w, other, one) ||
+           is_known(w, from, to);
 }
 
 /* Of sites that may share links one edge between two is enough at first.  Of others it is asked last whether that is known, which takes a while. */
@@ -126,7 +135,10 @@ static bool is_turn_between_sites(const struct world *w, uint32_t from, uint32_t
         return turn == (!known && goes_first(site_number(w, one), site_number(w, other)) ? TURN_FIRST
                         : known && is_way_known(w, from, to)                               ? TURN_BESIDE : TURN_BACK);
     }
-    return (turn == TURN_BACK || turn == TURN_BESIDE) && turn == (is_cared_for(w, from, to) ? TURN_BESIDE : TURN_BACK); /* BACK: those two cannot reach each other */
+    if (turn != TURN_BACK && turn != TURN_BESIDE) {
+        return false;
+    }
+    return turn == (is_cared_for(w, from, to) ? TURN_BESIDE : TURN_BACK); /* BACK: those two cannot reach each other */
 }
 
 /* A pair that nobody knows is measured in one direction first.  So is an edge that is doubted: until then its rate bounds what all edges are
@@ -277,14 +289,24 @@ static bool same_group(const struct world *w, uint32_t one, uint32_t other)
     return member_at(w, one)->group == member_at(w, other)->group;
 }
 
-/* Whether an edge waits of a pair of which nothing is known: without all pairs the members of a group have no trees. */
+static bool is_unknown(const struct world *w, uint32_t from, uint32_t to)
+{
+    return same_group(w, from, to) && bandwidth_either(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key) == NULL;
+}
+
+/* Whether an edge waits or is under way of a pair of which nothing is known: without all pairs the members of a group have no trees. */
 static bool group_waits(const struct world *w, uint32_t place)
 {
     const struct probe_order *o = &w->optimise.order;
     for (uint32_t i = 0; i < o->n; i++) {
-        for (uint32_t k = 0; k < o->n && same_group(w, i, place); k++) {
-            if (probe_order_waits(o, (uint16_t)i, (uint16_t)k) &&
-                bandwidth_either(&w->bandwidth, member_at(w, i)->rates_key, member_at(w, k)->rates_key) == NULL) {
+        if (!same_group(w, i, place)) {
+            continue;
+        }
+        if (member_at(w, i)->probing != 0 && o->place[i].to != PROBE_ORDER_NONE && is_unknown(w, i, o->place[i].to)) {
+            return true;
+        }
+        for (uint32_t k = probe_order_waiting(o, (uint16_t)i, 0); k < o->n; k = probe_order_waiting(o, (uint16_t)i, k + 1)) {
+            if (is_unknown(w, i, k)) {
                 return true;
             }
         }
@@ -292,8 +314,8 @@ static bool group_waits(const struct world *w, uint32_t place)
     return false;
 }
 
-/* One probe slows all down that work with its ends.  So a group has one at a time, and rests as a whole, if all of its pairs are known.  Of a large
- * group they never are. */
+/* One probe slows all down that work with its ends.  So a group that waits for no pair has one at a time, and rests as a whole.  A large group
+ * does not: all of its edges would take days. */
 static void leave_group(struct world *w, uint32_t place)
 {
     const struct optimise *o = &w->optimise;
@@ -355,7 +377,8 @@ static void end_probe(struct world *w, struct member *mb)
     mb->probing = 0;
     if (w->optimise.phase == OPTIMISE_IDLE) {
         mb->probe_rests = true;
-        mb->probe_by = w->common->now + BESIDE_REST * (w->common->now - mb->probe_at);
+        int64_t took = w->common->now - mb->probe_at, most = PROBE_METER_LIMIT * w->common->config.probe_ns;
+        mb->probe_by = w->common->now + BESIDE_REST * (took < most ? took : most); /* a lost one was waited for longer than it loaded links */
     } else {
         probe_order_end(&w->optimise.order, (uint16_t)(mb->probe_place - 1));
     }
@@ -424,6 +447,7 @@ void edge_probes_expire(struct world *w)
 bool edge_probes_beside(struct world *w)
 {
     if (any_site(&w->optimise.order)) {
+        add_edges(w, TURN_BACK); /* between sites whose fastest members could not measure */
         add_edges(w, TURN_BESIDE);
     }
     w->optimise.look_at = w->common->now + BESIDE_AFTER;

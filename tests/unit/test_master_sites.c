@@ -201,6 +201,42 @@ TEST(sites_are_measured_between_their_fastest_members) /* a host with a slow lin
     cluster_free(c);
 }
 
+/* Answers what is asked for, but no edges to another site that begin or end at the first two members; how many edges to another site were. */
+static uint32_t answer_for_others(struct cluster *c)
+{
+    uint32_t answered = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct msg_probe probe;
+        while (peer_asked(&c->peers[i], &probe)) {
+            bool near = is_near(c, c->peers[i].id, probe.to);
+            if (near || (i >= 2 && place_of(c, probe.to) >= 2)) {
+                peer_measured(c, &c->peers[i], &probe, rate_of_site(c, c->peers[i].id, probe.to));
+                answered += !near;
+            }
+        }
+    }
+    return answered;
+}
+
+TEST(sites_are_measured_by_others_where_their_fastest_members_cannot) /* nobody measured between them, in any vote or after it */
+{
+    static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
+    struct cluster *c = two_sites();
+    uint32_t far = 0, solves = c->solves;
+    c->beat_ms = 100;
+    for (uint32_t tenths = 0; tenths < 12000 && far == 0; tenths++) {
+        far += answer_for_others(c);
+        cluster_pass(c, 100);
+        if (c->solves != solves) {
+            solves = c->solves;
+            cluster_solved(c, c->solve, same, COUNT);
+        }
+    }
+    EXPECT(!c->peers[0].voting && far > 0);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
 /* Members in even places, those of one site, send slowly and receive as the others do. */
 static uint64_t rate_one_way(const struct cluster *c, uint64_t from, uint64_t to)
 {

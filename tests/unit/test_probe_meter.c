@@ -114,7 +114,7 @@ TEST(stream_that_never_moves_ends_without_a_rate)
     EXPECT(now - CLOCK_S <= (int64_t)PROBE_METER_LIMIT * MEASURE + LOOK);
 }
 
-/* Packets are lost: a stream grows by half in each round trip of 200 ms, and fills 1 Gb/s after 5 s. */
+/* Packets are lost: a stream grows by 0.6 in each round trip of 200 ms, and fills 1 Gb/s after 4 s. */
 TEST(stream_that_grows_slowly_has_twice_the_time) /* 1 Gb/s at 200 ms read 150 Mb/s */
 {
     struct probe_meter m;

@@ -160,24 +160,28 @@ void verdict_on_processes(struct round *r)
     }
 }
 
+enum { REDIAL_MS = 100, RESUMES = 5 }; /* until a peer is connected again; the master waits for one part of so many of the stall time */
+
 /* Whether the faults of this round leave everybody who was not told to go where he is: all that lasts is short against the
  * stall time, and no peer can have lost its connections to the master and to others together, which is how a death looks. */
 static bool is_mild(const struct round *r)
 {
     const struct plan *p = &r->plan;
-    int lasting_ms = 0;
+    int lasting_ms = 0, cuts = 0;
     bool master = false, peers = false;
     for (int i = 0; i < p->faults; i++) {
         const struct fault *f = &p->fault[i];
         bool both = f->kind == FAULT_SOCKET_KILL || f->kind == FAULT_UNPLUG || f->kind == FAULT_STOP;
         master = master || both || (f->kind >= FAULT_MASTER_CUT && f->kind <= FAULT_MASTER_KILL);
         peers = peers || both || (f->kind >= FAULT_CUT && f->kind <= FAULT_BLACK_HOLE);
+        cuts += f->kind == FAULT_MASTER_CUT;
         lasting_ms += f->kind == FAULT_SLOW ? 0 : f->lasted_ms;
         if (f->kind == FAULT_MASTER_KILL) {
             return false;
         }
     }
-    return p->vote_ms == 0 && !(master && peers) && lasting_ms < p->stall_ms / 3 && r->worst_lag_ms < p->stall_ms / 4;
+    bool resumes = cuts * REDIAL_MS < p->stall_ms / RESUMES; /* though each cut meets the connection that was made after the one before */
+    return p->vote_ms == 0 && !(master && peers) && resumes && lasting_ms < p->stall_ms / 3 && r->worst_lag_ms < p->stall_ms / 4;
 }
 
 void verdict_on_places(struct round *r)

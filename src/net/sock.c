@@ -379,9 +379,7 @@ void sock_bound_unsent(int fd, int bytes)
 
 bool sock_is_near(int fd)
 {
-    struct tcp_numbers tcp;
-    bool known = !sock_within_host(fd) && tcp_info_read(fd, &tcp);
-    uint32_t rtt_us = !known ? 0 : tcp.least_rtt_us > 0 ? tcp.least_rtt_us : tcp.rtt_us;
+    uint32_t rtt_us = sock_within_host(fd) ? 0 : tcp_info_trip_us(fd);
     return rtt_us > 0 && rtt_us < SOCK_NEAR_US;
 }
 

@@ -25,3 +25,9 @@ bool tcp_info_read(int fd, struct tcp_numbers *out)
     };
     return true;
 }
+
+uint32_t tcp_info_trip_us(int fd)
+{
+    struct tcp_numbers n;
+    return !tcp_info_read(fd, &n) ? 0 : n.least_rtt_us > 0 ? n.least_rtt_us : n.rtt_us;
+}

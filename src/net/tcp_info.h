@@ -23,4 +23,7 @@ struct tcp_numbers {
 /* False, and zeros: no TCP socket, or a system that does not tell. */
 bool tcp_info_read(int fd, struct tcp_numbers *out);
 
+/* The least round trip, or the smoothed one where that is not known, in microseconds; 0: neither is. */
+uint32_t tcp_info_trip_us(int fd);
+
 #endif

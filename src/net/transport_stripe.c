@@ -120,9 +120,7 @@ static const struct transport_ops stripe_ops = {
 /* On a path of which nothing is known. */
 static uint32_t first_number(const struct stripe *s)
 {
-    struct tcp_numbers n;
-    uint32_t rtt_us = !tcp_info_read(s->socket[0]->fd, &n) ? 0 : n.least_rtt_us > 0 ? n.least_rtt_us : n.rtt_us;
-    return stripe_policy_first(s->answers_loss, rtt_us, s->config.lanes > 0 ? s->config.lanes : 1);
+    return stripe_policy_first(s->answers_loss, tcp_info_trip_us(s->socket[0]->fd), s->config.lanes > 0 ? s->config.lanes : 1);
 }
 
 /* Where its path is known, its policy begins there. */

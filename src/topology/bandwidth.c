@@ -160,6 +160,12 @@ bool bandwidth_sure(const struct bandwidth *b, uint64_t from, uint64_t to)
     return e != NULL && !e->doubted && !e->assumed;
 }
 
+uint64_t bandwidth_measured(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
+    return e != NULL && (!e->assumed || e->observed) ? e->rate_bps : 0;
+}
+
 bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out, uint64_t *seen_ns_out)
 {
     const struct bandwidth_entry *e = bandwidth_find(b, from, to);

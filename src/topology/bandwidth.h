@@ -67,6 +67,9 @@ bool bandwidth_sure(const struct bandwidth *b, uint64_t from, uint64_t to);
 /* All that is known of an edge; null if it was never measured. */
 const struct bandwidth_entry *bandwidth_find(const struct bandwidth *b, uint64_t from, uint64_t to);
 
+/* The rate of an edge that was measured, by probes or by operations; 0 of another one. */
+uint64_t bandwidth_measured(const struct bandwidth *b, uint64_t from, uint64_t to);
+
 /* False if never measured; outputs may be null. */
 bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out,
                    uint64_t *seen_ns_out);

@@ -24,19 +24,12 @@ static void paths_fill(const struct bandwidth *b, const uint64_t *ids, size_t n,
     }
 }
 
-/* Of an edge that was measured, by probes or by operations; 0 of another one. */
-static double rate_measured(const struct bandwidth *b, uint64_t from, uint64_t to)
-{
-    const struct bandwidth_entry *e = bandwidth_find(b, from, to);
-    return e != NULL && (!e->assumed || e->observed) ? (double)e->rate_bps : 0;
-}
-
 /* The best rate that was measured from it, or to it; 0 if there is none. */
 static double rate_best(const struct bandwidth *b, const uint64_t *ids, size_t n, size_t of, bool up)
 {
     double best = 0;
     for (size_t k = 0; k < n; k++) {
-        double rate = rate_measured(b, ids[up ? of : k], ids[up ? k : of]);
+        double rate = (double)bandwidth_measured(b, ids[up ? of : k], ids[up ? k : of]);
         best = rate > best ? rate : best;
     }
     return best;
@@ -119,7 +112,7 @@ static double site_link(const struct bandwidth *b, const uint64_t *ids, size_t n
         members++;
         sum += bandwidth_get(b, up ? ids[i] : RATES_FAR, up ? RATES_FAR : ids[i], &bps, NULL) ? (double)bps : __builtin_inf();
         for (size_t k = 0; k < n; k++) {
-            double edge = s->site[k] != g ? rate_measured(b, ids[up ? i : k], ids[up ? k : i]) : 0;
+            double edge = s->site[k] != g ? (double)bandwidth_measured(b, ids[up ? i : k], ids[up ? k : i]) : 0;
             best = edge > best ? edge : best;
         }
     }

@@ -12,6 +12,11 @@ bool edge_guess_counts(const struct bandwidth_entry *e)
     return e != NULL && !e->assumed && e->rate_bps > 0;
 }
 
+bool edge_guess_more(uint64_t bps, uint64_t than_bps)
+{
+    return bps / 5 > than_bps / 4;
+}
+
 static const struct bandwidth_entry *better(const struct bandwidth_entry *a, const struct bandwidth_entry *b)
 {
     return edge_guess_counts(b) && (a == NULL || b->rate_bps > a->rate_bps) ? b : a;
@@ -52,13 +57,7 @@ struct link_most {
 static uint64_t known_rate(const struct world *w, const struct view_record *v, uint32_t from, uint32_t to)
 {
     const struct member *a = member_find(w, v->ids[from]), *b = member_find(w, v->ids[to]);
-    const struct bandwidth_entry *e = a != NULL && b != NULL ? bandwidth_find(&w->bandwidth, a->rates_key, b->rates_key) : NULL;
-    return e != NULL && (!e->assumed || e->observed) ? e->rate_bps : 0;
-}
-
-static bool clearly_more(uint64_t a, uint64_t b)
-{
-    return a / 5 > b / 4;
+    return a != NULL && b != NULL ? bandwidth_measured(&w->bandwidth, a->rates_key, b->rates_key) : 0;
 }
 
 /* Whether some of the members that it exchanges data with can exchange more with others: then its own link is the limit. */
@@ -66,10 +65,10 @@ static struct link_most bounds_of(const struct world *w, const struct view_recor
 {
     struct link_most own = {0, 0};
     for (uint32_t k = 0; k < v->members; k++) {
-        if (known_rate(w, v, rank, k) > 0 && clearly_more(most[k].in, most[rank].out)) {
+        if (known_rate(w, v, rank, k) > 0 && edge_guess_more(most[k].in, most[rank].out)) {
             own.out = most[rank].out;
         }
-        if (known_rate(w, v, k, rank) > 0 && clearly_more(most[k].out, most[rank].in)) {
+        if (known_rate(w, v, k, rank) > 0 && edge_guess_more(most[k].out, most[rank].in)) {
             own.in = most[rank].in;
         }
     }

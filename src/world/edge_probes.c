@@ -35,6 +35,11 @@ static bool is_here(const struct world *w, uint32_t place)
     return mb->phase == MEMBER_ACCEPTED && mb->probe_place == place + 1;
 }
 
+static bool same_group(const struct world *w, uint32_t one, uint32_t other)
+{
+    return member_at(w, one)->group == member_at(w, other)->group;
+}
+
 static bool is_sure(const struct world *w, uint32_t from, uint32_t to)
 {
     return bandwidth_sure(&w->bandwidth, member_at(w, from)->rates_key, member_at(w, to)->rates_key);
@@ -94,14 +99,13 @@ static uint64_t rate_within_site(const struct world *w, uint32_t peer)
     return (out > 0 ? out : in) + (in > 0 ? in : out);
 }
 
-/* A slow host would make all edges of its site look slow.  Rates that differ by less than a quarter are alike. */
+/* A slow host would make all edges of its site look slow. */
 static void find_fastest(struct world *w)
 {
     struct probe_order *o = &w->optimise.order;
     for (uint32_t i = 0; i < o->n; i++) {
         struct probe_place *site = &o->place[o->place[i].site];
-        uint64_t rate = rate_within_site(w, i);
-        if (i != site->site_fastest && rate / 5 > rate_within_site(w, site->site_fastest) / 4) {
+        if (i != site->site_fastest && edge_guess_more(rate_within_site(w, i), rate_within_site(w, site->site_fastest))) {
             site->site_fastest = (uint16_t)i;
         }
     }
@@ -162,7 +166,7 @@ static void add_edges(struct world *w, enum turn turn)
     struct optimise *o = &w->optimise;
     for (uint32_t i = 0; i < o->order.n; i++) {
         for (uint32_t k = 0; k < o->order.n; k++) {
-            bool pair = i != k && member_at(w, i)->group == member_at(w, k)->group;
+            bool pair = i != k && same_group(w, i, k);
             if (pair && !is_sure(w, i, k) && is_turn(w, i, k, turn)) {
                 probe_order_add(&o->order, (uint16_t)i, (uint16_t)k);
             }
@@ -282,11 +286,6 @@ static const uint64_t *look_who_is_present(struct world *w)
         }
     }
     return o->probe_present;
-}
-
-static bool same_group(const struct world *w, uint32_t one, uint32_t other)
-{
-    return member_at(w, one)->group == member_at(w, other)->group;
 }
 
 static bool is_unknown(const struct world *w, uint32_t from, uint32_t to)

@@ -38,6 +38,7 @@ int64_t edge_probes_answered_by(const struct world *w, int64_t probe_ns); /* pro
 
 /* edge_guess.c: edges between two sites are taken to be alike. */
 bool edge_guess_counts(const struct bandwidth_entry *e); /* it was measured, and connects; null does not */
+bool edge_guess_more(uint64_t bps, uint64_t than_bps);   /* by a quarter: rates that differ by less are alike */
 /* The best edge that was measured from the site of a member of a view to that of another one; null: none was. */
 const struct bandwidth_entry *edge_guess_way(const struct world *w, const struct view_record *v, const struct member *one,
                                              const struct member *other);

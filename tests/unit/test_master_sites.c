@@ -15,15 +15,15 @@ static uint32_t place_of(const struct cluster *c, uint64_t id)
     return i;
 }
 
-/* Three members at each of two sites, mixed, that have asked for a better ring. */
-static struct cluster *two_sites(void)
+/* Members at so many sites, in turn, that have asked for a better ring. */
+static struct cluster *at_sites(uint32_t count, uint32_t sites)
 {
     struct cluster *c = cluster_new();
-    cluster_members(c, COUNT, 0);
-    for (uint32_t i = 0; i < COUNT; i++) {
-        c->peers[i].site = 1 + i % 2;
+    cluster_members(c, count, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        c->peers[i].site = (uint8_t)(1 + i % sites);
     }
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
     }
     return c;
@@ -103,6 +103,27 @@ static void measure_together(struct cluster *c, peer_rate *rate)
     }
 }
 
+/* What is left is measured while they work: one edge at a time, for a twentieth of the time of all together. */
+static struct tally measure_beside(struct cluster *c)
+{
+    uint32_t busy = 0, age = 0;
+    struct tally measured = {0, 0};
+    c->beat_ms = 100;
+    for (uint32_t tenths = 0; tenths < 10000; tenths++) {
+        cluster_pass(c, 100);
+        uint32_t far = under_way(c).far;
+        EXPECT(far <= 1);
+        busy += far;
+        age += far;
+        EXPECT(busy <= tenths / 18 + PROBE_TENTHS); /* looks are a little rounded */
+        if (age == PROBE_TENTHS) {
+            (void)answer_one(c, rate_of_site, &measured);
+            age = 0;
+        }
+    }
+    return measured;
+}
+
 /* As the master tells everybody: how many edges it knows from a probe, and takes to be like another one. */
 static struct tally told(struct cluster *c, uint32_t *assumed)
 {
@@ -125,7 +146,7 @@ static struct tally told(struct cluster *c, uint32_t *assumed)
 TEST(one_way_between_two_sites_is_measured_and_stands_for_all) /* hosts of a site probed at once, and read a third of its link each */
 {
     static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
-    struct cluster *c = two_sites();
+    struct cluster *c = at_sites(COUNT, 2);
     uint32_t assumed;
     struct tally first = measure_singly(c, rate_of_site);
     EXPECT(first.near == NEAR && first.far == 1);
@@ -139,26 +160,25 @@ TEST(one_way_between_two_sites_is_measured_and_stands_for_all) /* hosts of a sit
     }
     struct tally known = told(c, &assumed);
     EXPECT(known.near == 2 * NEAR && known.far == 2 && assumed == FAR - 1);
-    c->beat_ms = 100;
-    struct tally beside = {0, 0};
-    uint32_t busy = 0, age = 0;
-    for (uint32_t tenths = 0; tenths < 10000; tenths++) { /* the rest, while they work: a twentieth of the time for all together */
-        cluster_pass(c, 100);
-        uint32_t far = under_way(c).far;
-        EXPECT(far <= 1);
-        busy += far;
-        age += far;
-        EXPECT(busy <= tenths / 18 + PROBE_TENTHS); /* looks are a little rounded */
-        if (age == PROBE_TENTHS) {
-            (void)answer_one(c, rate_of_site, &beside);
-            age = 0;
-        }
-    }
+    struct tally beside = measure_beside(c);
     EXPECT(beside.near == 0 && beside.far == 2 * FAR - 2);
     known = told(c, &assumed);
     EXPECT(known.far == 2 * FAR && assumed == 0);
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
+}
+
+/* Each edge that the master tells has its rate; how many of them are assumed. */
+static uint32_t expect_rates(struct cluster *c, peer_rate *rate)
+{
+    const struct peer *p = cluster_ask_links(c, &(struct msg_topology){0});
+    uint32_t assumed = 0;
+    for (uint32_t i = 0; i < p->links.edges; i++) {
+        const struct topology_edge *e = &p->measured[i];
+        EXPECT_EQ(e->rate_bps, rate(c, p->linked[e->from].id, p->linked[e->to].id));
+        assumed += e->source == TOPOLOGY_ASSUMED;
+    }
+    return assumed;
 }
 
 /* The only probe to another site that is asked for, between members with fast links. */
@@ -177,7 +197,7 @@ static bool fast_ones_probe(const struct cluster *c)
 TEST(sites_are_measured_between_their_fastest_members) /* a host with a slow line made all edges of its site look slow */
 {
     static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
-    struct cluster *c = two_sites();
+    struct cluster *c = at_sites(COUNT, 2);
     struct tally near = {0, 0};
     while (under_way(c).far == 0 && answer_one(c, rate_uneven, &near)) {
     }
@@ -189,13 +209,7 @@ TEST(sites_are_measured_between_their_fastest_members) /* a host with a slow lin
     EXPECT(back.near == NEAR && back.far == 1);
     cluster_solved(c, c->solve, same, COUNT);
     cluster_pass(c, 5000);
-    const struct peer *p = cluster_ask_links(c, &(struct msg_topology){0});
-    uint32_t assumed = 0;
-    for (uint32_t i = 0; i < p->links.edges; i++) {
-        const struct topology_edge *e = &p->measured[i];
-        EXPECT_EQ(e->rate_bps, rate_uneven(c, p->linked[e->from].id, p->linked[e->to].id));
-        assumed += e->source == TOPOLOGY_ASSUMED;
-    }
+    uint32_t assumed = expect_rates(c, rate_uneven);
     EXPECT(assumed >= FAR - 1); /* directions that differ are known one by one */
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
@@ -221,7 +235,7 @@ static uint32_t answer_for_others(struct cluster *c)
 TEST(sites_are_measured_by_others_where_their_fastest_members_cannot) /* nobody measured between them, in any vote or after it */
 {
     static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
-    struct cluster *c = two_sites();
+    struct cluster *c = at_sites(COUNT, 2);
     uint32_t far = 0, solves = c->solves;
     c->beat_ms = 100;
     for (uint32_t tenths = 0; tenths < 12000 && far == 0; tenths++) {
@@ -247,24 +261,11 @@ TEST(slow_uplink_of_one_says_nothing_of_the_downlink_of_another) /* a member was
 {
     enum { FOUR = 4 };
     static const uint32_t same[FOUR] = {0, 1, 2, 3};
-    struct cluster *c = cluster_new();
-    cluster_members(c, FOUR, 0);
-    for (uint32_t i = 0; i < FOUR; i++) {
-        c->peers[i].site = 1 + i % 2;
-    }
-    for (uint32_t i = 0; i < FOUR; i++) {
-        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
-    }
+    struct cluster *c = at_sites(FOUR, 2);
     (void)cluster_measure(c, rate_one_way, true);
     cluster_solved(c, c->solve, same, FOUR);
     cluster_pass(c, 5000);
-    const struct peer *p = cluster_ask_links(c, &(struct msg_topology){0});
-    uint32_t assumed = 0;
-    for (uint32_t i = 0; i < p->links.edges; i++) {
-        const struct topology_edge *e = &p->measured[i];
-        EXPECT_EQ(e->rate_bps, rate_one_way(c, p->linked[e->from].id, p->linked[e->to].id));
-        assumed += e->source == TOPOLOGY_ASSUMED;
-    }
+    uint32_t assumed = expect_rates(c, rate_one_way);
     EXPECT_EQ(assumed, 6); /* both directions of three pairs, since they differ */
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
@@ -274,31 +275,10 @@ TEST(slow_uplink_of_one_says_nothing_of_the_downlink_of_another) /* a member was
 TEST(group_whose_pairs_are_known_rests_as_a_whole) /* one member or another measured all the time, and a call is as slow as its slowest member */
 {
     static const uint32_t same[COUNT] = {0, 1, 2, 3, 4, 5};
-    struct cluster *c = cluster_new();
-    cluster_members(c, COUNT, 0);
-    for (uint32_t i = 0; i < COUNT; i++) {
-        c->peers[i].site = 1 + i % 3;
-    }
-    for (uint32_t i = 0; i < COUNT; i++) {
-        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
-    }
+    struct cluster *c = at_sites(COUNT, 3);
     (void)cluster_measure(c, rate_of_site, true);
     cluster_solved(c, c->solve, same, COUNT);
-    c->beat_ms = 100;
-    uint32_t busy = 0, age = 0;
-    struct tally beside = {0, 0};
-    for (uint32_t tenths = 0; tenths < 10000; tenths++) {
-        cluster_pass(c, 100);
-        uint32_t far = under_way(c).far;
-        EXPECT(far <= 1);
-        busy += far;
-        age += far;
-        EXPECT(busy <= tenths / 18 + PROBE_TENTHS);
-        if (age == PROBE_TENTHS) {
-            (void)answer_one(c, rate_of_site, &beside);
-            age = 0;
-        }
-    }
+    struct tally beside = measure_beside(c);
     EXPECT(beside.far > 10);
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);
@@ -327,12 +307,7 @@ TEST(vote_goes_on_without_round_trips_that_nobody_tells) /* it waited for a memb
 
 TEST(members_that_are_far_from_all_others_are_measured_in_pairs)
 {
-    struct cluster *c = cluster_new();
-    cluster_members(c, COUNT, 0);
-    for (uint32_t i = 0; i < COUNT; i++) {
-        c->peers[i].site = 1 + i;
-        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
-    }
+    struct cluster *c = at_sites(COUNT, COUNT);
     EXPECT_EQ(cluster_measure(c, peer_rate_alike, true), 2 * COUNT * (COUNT - 1)); /* each edge, and all at once */
     EXPECT(!master_poisoned(c->master));
     cluster_free(c);

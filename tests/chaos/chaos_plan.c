@@ -111,6 +111,15 @@ static void draw_programs(struct plan *p, struct dice *d)
     p->late_ms = dice_percent(d, 30) ? dice_from(d, 1, 120) : 0;
 }
 
+/* Without a draw of the others.  A view has trees once its links are measured. */
+static void draw_trees(struct plan *p)
+{
+    p->along_trees = dice_hash(p->seed, 0x7472656573) % 4 == 0;
+    if (p->along_trees && p->optimise_every == 0) {
+        p->optimise_every = 1;
+    }
+}
+
 /* A slow network gets less to carry, and many peers get fewer calls, so that a step takes seconds at most. */
 static void tame(struct plan *p)
 {
@@ -149,6 +158,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->deadline_ms = dice_percent(&d, 20) ? dice_from(&d, 800, 3000) : 0;
     p->vote_ms = dice_percent(&d, 8) ? dice_from(&d, 4000, 8000) : 0;
     draw_programs(p, &d);
+    draw_trees(p);
     draw_network(p, &d);
     tame(p);
     p->trouble_ms = dice_percent(&d, 20) ? dice_from(&d, 3000, 6000) : dice_from(&d, 400, 2500);
@@ -167,11 +177,11 @@ void plan_print(const struct plan *p, FILE *out)
             "seed %" PRIu64 ": processes %d, members of each %d, groups %d, pool %u, stall %d ms, loss %d ms, connect %d ms, deadline %d ms, vote "
             "deadline %d ms\n  program: on loss %s, update %s, newcomers update %d %%, sync %s, optimise every %d, state %zu "
             "bytes, in flight %zu bytes, acts %d, burst %d, late %d ms\n  network: delay %d us, jitter %d us, segment %d, "
-            "%" PRId64 " bytes/s%s; trouble for %d ms\n",
+            "%" PRId64 " bytes/s%s; trouble for %d ms%s\n",
             p->seed, p->processes, p->members, p->groups, p->pool, p->stall_ms, p->loss_ms, p->connect_ms, p->deadline_ms, p->vote_ms,
             on_loss[p->on_loss], update[p->update], p->newcomers_update, sync[p->sync], p->optimise_every, p->state_bytes,
             p->most_bytes, p->acts, p->burst, p->late_ms, p->delay_us, p->jitter_us, p->segment, p->bytes_per_s,
-            p->same_port ? ", one port for all" : "", p->trouble_ms);
+            p->same_port ? ", one port for all" : "", p->trouble_ms, p->along_trees ? "; sums along trees" : "");
     for (int i = 0; i < p->faults; i++) {
         const struct fault *f = &p->fault[i];
         fprintf(out, "  fault at %5d ms: %-12s for %4d ms, whom %u and %u, after %d bytes, form %d\n", f->at_ms,

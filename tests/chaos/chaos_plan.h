@@ -58,6 +58,7 @@ struct plan {
     int acts, burst;     /* per step; operations launched at once */
     bool windows_differ; /* of bulk calls, between the peers */
     int late_ms;         /* a peer may compute for so long before a launch */
+    bool along_trees;    /* sums take the trees of their view where it has some, whatever is predicted */
     bool same_port;      /* every peer at the same port number of its own host */
     int delay_us, jitter_us, segment; /* of the network; 0: none */
     int64_t bytes_per_s; /* 0: no limit */

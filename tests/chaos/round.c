@@ -242,7 +242,15 @@ bool round_join(struct round *r)
     const char *args[] = {path, seed, number, master, NULL};
     char verify[] = "PCCL_VERIFY=1", quiet[] = "PCCL_LOG_LEVEL=none", cpu[32];
     snprintf(cpu, sizeof cpu, "%s", cpus[(r->plan.seed + (uint64_t)i) % 4]);
-    char *environment[] = {port, advertise, verify, quiet, cpu[0] != 0 ? cpu : NULL, NULL};
+    char trees[] = "PCCL_ALGO=allreduce:forest";
+    char *environment[7] = {port, advertise, verify, quiet};
+    int words = 4;
+    if (cpu[0] != 0) {
+        environment[words++] = cpu;
+    }
+    if (r->plan.along_trees) {
+        environment[words++] = trees;
+    }
     struct actor_start how = {.name = name,
                               .directory = r->directory,
                               .args = args,

@@ -95,9 +95,9 @@ struct options {
     uint32_t split_percent;  /* deliveries cut into pieces */
     uint32_t socket_bytes;   /* room of a data connection */
     uint32_t rate;           /* bytes a second from one process to another; 0: no limit */
-    uint32_t frame_bytes, eager_bytes, mesh_members, room_slots;
+    uint32_t frame_bytes, eager_bytes, mesh_members, room_slots, leaf_bytes, faults;
     bool ring;           /* programs wish for what goes round it or along it */
-    uint32_t leaf_bytes, faults;
+    const struct choose_wishes *wishes; /* borrowed: what all wish for, from sim_run --algo; null: as drawn */
     uint32_t check_every;    /* steps of a machine between two looks at all of its invariants */
     uint32_t burst;          /* calls of the first and third step, launched in a few turns; 0: as many as `ops` */
     uint32_t burst_at;       /* how many of one process are launched when something goes wrong */

@@ -4,6 +4,7 @@
  *                                                       seeds (the same for any number of jobs), "N passed, N failed"
  *     sim_run --seeds 10000 --cells N                   fails also if more than N cells of the tables are empty
  *     sim_run --seed N [--trace]                        one seed; with its trace
+ *     sim_run --algo allreduce:forest ...               what all programs wish for, as PCCL_ALGO says it
  *     sim_run --mutant NAME --seeds N                   a build with PCCL_MUTANTS: ends at the first violation
  *
  * One idea: jobs share nothing but one table in shared memory, from which each takes its next seed, so a seed that crashes or
@@ -53,7 +54,8 @@ struct arguments {
     uint32_t jobs;
     uint32_t cells; /* so many may be empty */
     bool has_one, trace, stop_at_first;
-    int mutant;
+    bool has_wishes;
+    struct choose_wishes wishes;
 };
 
 static void stats_add(struct stats *to, const struct stats *from)
@@ -65,10 +67,11 @@ static void stats_add(struct stats *to, const struct stats *from)
     }
 }
 
-static uint64_t seed_run(struct cluster *cl, uint64_t seed, bool trace, char (*tail)[CLUSTER_LINE])
+static uint64_t seed_run(struct cluster *cl, const struct arguments *a, uint64_t seed, bool trace, char (*tail)[CLUSTER_LINE])
 {
     struct options opt;
     options_draw(&opt, seed);
+    opt.wishes = a->has_wishes ? &a->wishes : NULL;
     cl->tail = tail;
     cluster_init(cl, &opt, trace);
     cluster_run(cl);
@@ -101,11 +104,11 @@ static void watch_events(const struct cluster *cl)
     setitimer(ITIMER_PROF, &pause, NULL);
 }
 
-static void job_seed(struct cluster *cl, struct job *job, uint64_t seed)
+static void job_seed(struct cluster *cl, struct job *job, const struct arguments *a, uint64_t seed)
 {
     char text[400] = "";
     job->seed = seed;
-    uint64_t hash = seed_run(cl, seed, false, NULL);
+    uint64_t hash = seed_run(cl, a, seed, false, NULL);
     job->hash += mix64(seed, hash);
     bool failed = cl->failed || check_failed != 0;
     memcpy(text, cl->violation, sizeof text);
@@ -113,10 +116,11 @@ static void job_seed(struct cluster *cl, struct job *job, uint64_t seed)
         snprintf(text, sizeof text, "an invariant failed outside of a step");
     }
     check_failed = 0;
+    algorithms_seed_ended(&cl->stats.algorithms);
     stats_add(&job->stats, &cl->stats);
     cluster_fini(cl);
     if (!failed && seed % HASH_SAMPLE == 0) {
-        if (seed_run(cl, seed, false, NULL) != hash) {
+        if (seed_run(cl, a, seed, false, NULL) != hash) {
             failed = true;
             snprintf(text, sizeof text, "the same seed gave two traces");
         }
@@ -148,7 +152,7 @@ static void job_run(struct work *work, struct job *job, const struct arguments *
     }
     watch_events(cl);
     for (uint64_t taken; (taken = atomic_fetch_add(&work->taken, 1)) < a->seeds;) {
-        job_seed(cl, job, a->first + taken);
+        job_seed(cl, job, a, a->first + taken);
         if ((a->stop_at_first && job->failed != 0) || (a->seconds != 0 && own_seconds() >= a->seconds)) {
             break;
         }
@@ -299,7 +303,7 @@ static int one_run(const struct arguments *a)
     if (cl == NULL || tail == NULL) {
         return 2;
     }
-    uint64_t hash = seed_run(cl, a->one, a->trace, tail);
+    uint64_t hash = seed_run(cl, a, a->one, a->trace, tail);
     if (cl->failed && !a->trace) {
         uint32_t from = cl->tail_count > CLUSTER_TAIL ? cl->tail_count - CLUSTER_TAIL : 0;
         for (uint32_t i = from; i < cl->tail_count; i++) {
@@ -342,6 +346,13 @@ static bool arguments_read(struct arguments *a, int argc, char **argv)
             a->jobs = (uint32_t)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i - 1], "--cells") == 0) {
             a->cells = (uint32_t)strtoul(value, NULL, 10);
+        } else if (strcmp(argv[i - 1], "--algo") == 0) {
+            char why[200];
+            a->has_wishes = choose_read(value, &a->wishes, why, sizeof why);
+            if (!a->has_wishes) {
+                fprintf(stderr, "sim_run: --algo: %s\n", why);
+                return false;
+            }
         } else if (strcmp(argv[i - 1], "--seed") == 0) {
             a->one = strtoull(value, NULL, 10);
             a->has_one = true;
@@ -368,7 +379,8 @@ int main(int argc, char **argv)
     struct arguments a = {.first = 1, .seeds = 1000, .jobs = 2, .cells = UINT32_MAX};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!arguments_read(&a, argc, argv)) {
-        fprintf(stderr, "usage: sim_run [--seeds N] [--first N] [--jobs N] [--seconds N] [--cells N] [--seed N] [--trace] [--mutant NAME]\n");
+        fprintf(stderr, "usage: sim_run [--seeds N] [--first N] [--jobs N] [--seconds N] [--cells N] [--seed N] [--trace] [--algo TEXT]"
+                        " [--mutant NAME]\n");
         return 2;
     }
     return a.has_one ? one_run(&a) : seeds_run(&a);

@@ -64,6 +64,9 @@ void algorithms_config(const struct options *o, struct node *n)
     for (int k = 0; k < PLAN_KINDS && o->ring; k++) {
         n->config.wishes.allowed[k] = round_only(o, n->config.wishes.allowed[k]);
     }
+    if (o->wishes != NULL) {
+        n->config.wishes = *o->wishes;
+    }
 }
 
 /* Where a view has one algorithm for each kind, most calls are of those kinds that have several. */
@@ -92,6 +95,14 @@ void algorithms_ended(struct cluster *cl, const struct run *r, const struct sess
         s->end[r->op.plan.kind][r->op.plan.algorithm][end]++;
     } else {
         s->launched += end == ENDS_OK;
+    }
+}
+
+void algorithms_seed_ended(struct algorithm_stats *s)
+{
+    for (uint32_t a = 0; a < PLAN_ALGORITHMS; a++) {
+        const uint64_t *end = s->end[PLAN_ALL_REDUCE][a];
+        s->seeds[a] = end[ENDS_OK] + end[ENDS_LOST] + end[ENDS_OTHER] > 0;
     }
 }
 
@@ -133,5 +144,12 @@ uint32_t algorithms_print(const struct algorithm_stats *s)
         }
         printf("\n");
     }
+    printf("seeds with all-reduce by");
+    for (uint32_t a = 0; a < PLAN_ALGORITHMS; a++) {
+        if (plan_offers(PLAN_ALL_REDUCE, (enum plan_algorithm)a)) {
+            printf("  %s %" PRIu64, plan_algorithm_name((uint8_t)a), s->seeds[a]);
+        }
+    }
+    printf("\n");
     return empty + (s->launched == 0);
 }

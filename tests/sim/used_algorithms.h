@@ -13,6 +13,7 @@ struct algorithm_stats {
     uint64_t fault[PLAN_ALGORITHMS][ALGORITHM_PHASES]; /* operations that lanes were at work on in the process that a fault met */
     uint64_t end[PLAN_KINDS][PLAN_ALGORITHMS][ALGORITHM_ENDS];
     uint64_t launched;                                 /* successes without lanes */
+    uint64_t seeds[PLAN_ALGORITHMS];                   /* in which an all-reduce of that algorithm has ended */
 };
 
 struct cluster;
@@ -25,6 +26,7 @@ void algorithms_config(const struct options *o, struct node *n);
 uint8_t algorithms_kind(const struct options *o, uint64_t draw); /* of a call in the order of issue */
 void algorithms_fault(struct cluster *cl, const struct node *n); /* is about to happen to that process */
 void algorithms_ended(struct cluster *cl, const struct run *r, const struct session_outcome *o);
+void algorithms_seed_ended(struct algorithm_stats *s); /* of one seed */
 uint32_t algorithms_print(const struct algorithm_stats *s); /* how many cells are empty */
 
 #endif

@@ -73,7 +73,13 @@ static pcclResult_t ask_update(struct member *m)
 
 static pcclResult_t ask_optimise(struct member *m)
 {
-    return pcclOptimizeTopology(m->comm);
+    pcclPlan_t plan = {"", 0};
+    pcclResult_t result = pcclOptimizeTopology(m->comm);
+    size_t count = m->plan.most_bytes / sizeof(float);
+    if (result == pcclSuccess && pcclGetPlan(m->comm, pcclCollectiveAllReduce, count, pcclFloat, pcclSum, &plan) == pcclSuccess) {
+        say_note("%zu floats are summed by %s", count, plan.algorithm);
+    }
+    return result;
 }
 
 /* Whether this turn begins with an update: the same on all members. */

@@ -2,7 +2,7 @@
  *
  * Predictions know the rate of each link, not how well many streams share it.  Members tell how long their operations took, and the next view
  * counts with that.  The upper quartile of what members say counts, and only if more than half of them say something.  What nobody has
- * told for a while fades.
+ * told for a while fades.  Until they tell, a group that is far apart counts by its size.
  * Invariant: of data that go the same ways a time is learnt, not a factor: links that are measured again do not count twice.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_CALIBRATION_H

@@ -297,6 +297,65 @@ TEST(measured_rates_that_are_like_the_guess_make_a_view) /* members would go on 
     cluster_free(c);
 }
 
+/* What a group of that many counts with once its links are measured, `delay_ns` apart. */
+static struct cluster *measured_apart(uint32_t members, uint32_t delay_ns)
+{
+    struct cluster *c = cluster_new();
+    c->delay_ns = delay_ns;
+    c->rtt_us = delay_ns / 500;
+    cluster_members(c, members, 0);
+    for (uint32_t i = 0; i < members; i++) {
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    cluster_measure(c, peer_rate_alike, true);
+    uint32_t ring[16];
+    for (uint32_t i = 0; i < members; i++) {
+        ring[i] = i;
+    }
+    cluster_solved(c, c->solve, ring, members);
+    EXPECT_EQ(c->peers[0].last_view.plan.measured, 1);
+    return c;
+}
+
+TEST(more_members_that_are_far_apart_count_with_more_time) /* the first prediction of eight was 30 % too short for each plan */
+{
+    static const struct {
+        uint32_t members, delay_ns;
+        double factor;
+    } groups[] = {{2, 50000000, 1}, {3, 50000000, 1.05}, {4, 50000000, 1.1}, {8, 50000000, 1.3}, {12, 50000000, 1.5}, {14, 50000000, 1.5},
+                  {8, 2500000, 1},  {8, 2502000, 1.3}};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        struct cluster *near = measured_apart(groups[i].members, 50000), *far = measured_apart(groups[i].members, groups[i].delay_ns);
+        const struct plan_view *a = &near->peers[0].last_view.plan, *b = &far->peers[0].last_view.plan;
+        EXPECT(times(b->link_ps, a->link_ps, groups[i].factor));
+        EXPECT(groups[i].members < 3 || times(b->ring_ps, a->ring_ps, groups[i].factor));
+        EXPECT(groups[i].members < 3 || times(b->tree_mib_ns, a->tree_mib_ns, groups[i].factor));
+        EXPECT(!master_poisoned(near->master) && !master_poisoned(far->master));
+        cluster_free(near);
+        cluster_free(far);
+    }
+}
+
+TEST(word_of_members_takes_the_place_of_what_their_number_says) /* ... and is forgotten in its favour */
+{
+    struct cluster *c = measured_apart(8, 50000000);
+    struct peer *p = c->peers;
+    uint32_t before = p[0].last_view.plan.link_ps;
+    for (int i = 0; i < 8; i++) {
+        says(c, &p[i], p[0].view, TOOK_DIRECT, 2000); /* of a prediction that has the factor in it */
+    }
+    cluster_pass(c, 31000);
+    for (int minute = 0; minute <= 21; minute++) {
+        for (int i = 0; i < 8; i++) {
+            peer_vote(c, &p[i], VOTE_UPDATE);
+        }
+        EXPECT(minute != 0 || times(p[0].last_view.plan.link_ps, before, 2));
+        cluster_pass(c, 60000);
+    }
+    EXPECT(p[0].last_view.plan.link_ps >= before && p[0].last_view.plan.link_ps < before / 100 * 112);
+    cluster_free(c);
+}
+
 TEST(an_update_looks_at_few_groups_and_begins_with_those_that_waited_longest) /* the last one would never be looked at */
 {
     struct master_config config = cluster_config();

@@ -372,6 +372,14 @@ static void sock_buffer(int fd, int option, int bytes, int tuned, int most)
     }
 }
 
+void sock_open_window(int fd, int bytes)
+{
+    const int one = 1;
+    int rc = setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes); /* Linux makes room for that, and keeps it */
+    rc = setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
+    (void)rc;
+}
+
 void sock_bound_unsent(int fd, int bytes)
 {
     sock_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);

@@ -81,6 +81,9 @@ bool sock_buffer_good(int64_t bytes); /* -1, or between these */
 
 /* When it is closed, what has not been sent or acknowledged is dropped. */
 void sock_reset_on_close(int fd);
+/* Lets so many bytes come before any of them is read; the kernel's own bound grows with what is read.  Where the kernel cannot, nothing
+ * changes. */
+void sock_open_window(int fd, int bytes);
 void sock_bound_unsent(int fd, int bytes); /* no more than this waits in it to be sent first */
 
 /* For connections that carry bulk data.  Within a host the buffers are as asked for.  Beyond it a size is set only where the

@@ -83,6 +83,7 @@ enum {
     STRIPE_BEGUN = 64 << 10, /* bytes of data: a stripe that sends less keeps to its first socket */
     STRIPE_DATA_LEAST = 4 << 10, /* bytes at once: grants are less, and a lost one has nothing behind it that would tell */
     STRIPE_SHARE = 8,        /* one part of so many of the sockets that are left */
+    STRIPE_UNSENT_LEAST = 32 << 10, /* may wait in each of several sockets, whatever their windows: the records of others wait for it */
 };
 
 /* stripe_push.c */
@@ -102,6 +103,7 @@ pccl_status stripe_receive(struct transport *t, struct iovec *parts, int count, 
 /* stripe_settle.c */
 void stripe_measure(struct stripe *s, int64_t now); /* what it carries, and whether other sockets are wanted for that */
 void stripe_sent(struct stripe *s, size_t bytes); /* data: with the first of them it wants the sockets that its path is known to need */
+void stripe_bound_unsent(struct stripe_socket *k, int bytes); /* not more than so many may wait in it to be sent first */
 void stripe_bound(struct stripe *s, int64_t now); /* binds the rates of sockets that flood their path */
 void stripe_settle(struct stripe *s); /* wants, says, and drops those that have left */
 /* Frees a socket with its descriptor.  With the lock, but where nobody else knows the stripe. */

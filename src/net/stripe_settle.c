@@ -11,7 +11,6 @@
 #include "net/tcp_estimate.h"
 #include "net/tcp_info.h"
 
-enum { STRIPE_UNSENT_LEAST = 32 << 10 };
 #define STRIPE_US INT64_C(1000)
 #define STRIPE_SLOW 250e6 /* bytes per second: less than a line between near hosts for which one socket may be too few */
 #define STRIPE_NEAR_NS INT64_C(1000000000)
@@ -132,13 +131,18 @@ static void bound_anew(struct stripe *s)
 
 /* ---- How many ---------------------------------------------------------------------------------------------------------- */
 
+void stripe_bound_unsent(struct stripe_socket *k, int bytes)
+{
+    sock_bound_unsent(k->fd, bytes);
+    k->bound = bytes;
+}
+
 /* What waits unsent in a socket is what the records of others wait for: as much as one round trip takes, no more. */
 static void bound_unsent(struct stripe_socket *k, uint64_t window)
 {
     int bytes = window < STRIPE_UNSENT_LEAST ? STRIPE_UNSENT_LEAST : window > SOCK_UNSENT ? SOCK_UNSENT : (int)window;
     if (bytes > k->bound + k->bound / 4 || bytes < k->bound - k->bound / 4) {
-        sock_bound_unsent(k->fd, bytes);
-        k->bound = bytes;
+        stripe_bound_unsent(k, bytes);
     }
 }
 

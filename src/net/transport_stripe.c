@@ -16,11 +16,13 @@
 #include "net/stripe_paths.h"
 #include "net/tcp_info.h"
 
-enum { STRIPE_EVENTS = 32, STRIPE_UNSENT = 256 << 10, STRIPE_NUMBERS = 64 };
+enum { STRIPE_EVENTS = 32, STRIPE_UNSENT = 256 << 10, STRIPE_NUMBERS = 64, STRIPE_WINDOW = 1 << 20 };
 
 /* ---- Sockets that come and go ------------------------------------------------------------------------------------------ */
 
-static struct stripe_socket *socket_new(struct stripe *s, int fd)
+/* What comes on one socket waits there for the records of the others.  The kernel lets a window grow with what is read, so it stays at 64 KiB
+ * a round trip meanwhile: on a long path there is room for more from the start. */
+static struct stripe_socket *socket_new(struct stripe *s, int fd, int unsent)
 {
     struct stripe_socket *k = calloc(1, sizeof *k);
     if (k == NULL) {
@@ -29,8 +31,10 @@ static struct stripe_socket *socket_new(struct stripe *s, int fd)
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = k};
     k->fd = fd;
     k->can_in = k->can_out = true;
-    k->bound = STRIPE_UNSENT;
-    sock_bound_unsent(fd, k->bound);
+    stripe_bound_unsent(k, unsent);
+    if (tcp_info_trip_us(fd) >= STRIPE_FAR_US) {
+        sock_open_window(fd, STRIPE_WINDOW);
+    }
     if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         free(k);
         return NULL;
@@ -139,6 +143,9 @@ static void resume(struct stripe *s)
     found.count = s->found ? found.count : first_number(s);
     stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
     s->use = s->keep = c->fixed > 0 ? c->fixed : 1;
+    if (s->policy.count > 1) {
+        stripe_bound_unsent(s->socket[0], STRIPE_UNSENT_LEAST);
+    }
 }
 
 pccl_status transport_stripe_take(struct transport *t, const struct stripe_config *config)
@@ -151,7 +158,7 @@ pccl_status transport_stripe_take(struct transport *t, const struct stripe_confi
     }
     s->epoll = epoll;
     s->config = *config;
-    s->socket[0] = socket_new(s, t->fd);
+    s->socket[0] = socket_new(s, t->fd, STRIPE_UNSENT);
     if (s->socket[0] == NULL) {
         fds_close(epoll);
         free(s);
@@ -200,7 +207,7 @@ bool transport_stripe_add(struct transport *t, int fd)
     bool good = false;
     pthread_mutex_lock(&s->lock);
     if (s->count + s->arrivals < STRIPE_SOCKETS) {
-        struct stripe_socket *k = socket_new(s, fd);
+        struct stripe_socket *k = socket_new(s, fd, STRIPE_UNSENT_LEAST);
         good = k != NULL;
         if (good) {
             s->arrived[s->arrivals++] = k;

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -124,6 +125,37 @@ TEST(beyond_a_host_little_waits_in_a_socket_to_be_sent) /* a grant stood behind 
     EXPECT_EQ(unsent_most(far.dialled), SOCK_UNSENT);
     pair_close(&near);
     pair_close(&far);
+}
+
+/* Bytes that come while nobody reads, up to `enough`. */
+static int comes_unread(const struct pair *p, int enough)
+{
+    static unsigned char bytes[65536];
+    int queued = 0;
+    while (queued < enough) {
+        size_t moved;
+        pccl_status st = sock_moved(send(p->dialled, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL), &moved);
+        EXPECT(st == PCCL_OK || st == PCCL_ERR_AGAIN);
+        EXPECT_EQ(ioctl(p->accepted, FIONREAD, &queued), 0);
+        if (st == PCCL_ERR_AGAIN && poll(&(struct pollfd){.fd = p->dialled, .events = POLLOUT}, 1, 2000) == 0) {
+            break; /* its buffer is full, and the other end takes no more */
+        }
+    }
+    return queued;
+}
+
+TEST(window_is_open_before_anything_is_read) /* sockets whose records waited for others stayed at 64 KiB a round trip: a first call took twice as long */
+{
+    const int wanted = 1 << 20;
+    struct pair open;
+    int least = -1;
+    socklen_t size = sizeof least;
+    pair_open(&open, 2);
+    sock_open_window(open.accepted, wanted);
+    EXPECT_EQ(getsockopt(open.accepted, SOL_SOCKET, SO_RCVLOWAT, &least, &size), 0);
+    EXPECT_EQ(least, 1); /* each byte is told */
+    EXPECT(comes_unread(&open, wanted / 4 * 3) >= wanted / 4 * 3);
+    pair_close(&open);
 }
 
 static int buffer_of(int fd, int option)

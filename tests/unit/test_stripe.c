@@ -224,6 +224,22 @@ TEST(sockets_join_and_leave_while_bytes_are_under_way) /* what a socket that lea
     pair_close(&p);
 }
 
+TEST(socket_that_joins_holds_little_that_others_wait_for) /* one that lost its first packets kept 256 KiB from the others for a second */
+{
+    struct pair p;
+    pair_open(&p, 0, 3);
+    use(&p, 0, 2);
+    drain(&p);
+    join(&p, 0);
+    hear(&p);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(p.end[i].stripe->count, 2);
+        EXPECT(p.end[i].stripe->socket[0]->bound > STRIPE_UNSENT_LEAST);
+        EXPECT_EQ(p.end[i].stripe->socket[1]->bound, STRIPE_UNSENT_LEAST);
+    }
+    pair_close(&p);
+}
+
 TEST(accepting_end_has_sockets_dialled_that_it_wants) /* else what it sends would stay on one */
 {
     struct pair p;

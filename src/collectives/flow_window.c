@@ -11,7 +11,7 @@ enum {
     FLOW_SHORT_NS = 2000000, /* within a site FLOW_BASE is enough at any rate that a lane reaches */
 };
 
-#define FLOW_FIRST_BYTES 37500000.0 /* a second: a link of which nothing is known but its round trip */
+#define FLOW_FIRST_BYTES 125000000.0 /* a second: a link of which nothing is known but its round trip */
 
 uint32_t flow_window_first(int64_t rtt_ns, uint32_t frame_bytes, uint32_t most)
 {

@@ -26,7 +26,7 @@ struct flow_window {
     bool steady;                  /* it has stopped growing */
 };
 
-/* What a sender gets at first over a link with that round trip, in frames of so many bytes, at most `most` beyond FLOW_BASE: what 300 Mb/s
+/* What a sender gets at first over a link with that round trip, in frames of so many bytes, at most `most` beyond FLOW_BASE: what 1 Gb/s
  * would fill.  A connection begins slowly; a window that is as small as it is then would be what holds it back. */
 uint32_t flow_window_first(int64_t rtt_ns, uint32_t frame_bytes, uint32_t most);
 void flow_window_init(struct flow_window *w, uint32_t frames);

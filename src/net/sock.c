@@ -372,6 +372,15 @@ static void sock_buffer(int fd, int option, int bytes, int tuned, int most)
     }
 }
 
+void sock_restart_congestion(int fd)
+{
+    char name[SOCK_CONGESTION_NAME];
+    sock_congestion(fd, name);
+    int rc = name[0] != '\0' ? sock_set_congestion(fd, "reno") : -1; /* every kernel has it; the same one again would change nothing */
+    rc = rc == 0 ? sock_set_congestion(fd, name) : rc;
+    (void)rc;
+}
+
 void sock_open_window(int fd, int bytes)
 {
     const int one = 1;

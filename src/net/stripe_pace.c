@@ -10,11 +10,14 @@ enum {
     PACE_LOSSY = 4,        /* looks in a row of that: others, or the link itself, lose them, ... */
     PACE_FREE = 64,        /* ... after which so many are not bound */
     PACE_FELL = 2,         /* an estimate below one part of so many of the best one has fallen, ... */
-    PACE_RISE = 8,         /* ... after which so many looks are not bound */
+    PACE_RISE = 8,         /* ... after which so many looks are not bound; */
+    PACE_LOST = 8,         /* below one of so many it would take long to rise again: it is lost, */
+    PACE_RISE_LOST = 16,   /* ... and has so many looks for that */
     PACE_GROWS = 4,        /* one part of so many more than at the look before: what the path carries is not known yet */
     PACE_ROOM = 20,        /* bound: one part of so many above what the path is known to carry, ... */
-    PACE_TRIAL = 4,        /* ... of so many when it may carry more: that grows as fast as BBR's own search */
-    PACE_TRIES = 4,        /* looks of a trial in which nothing grows */
+    PACE_TRIAL = 8,        /* ... of so many when it may carry more: a quarter would overrun a queue of 50 ms within a round trip, ... */
+    PACE_GAINS = 4,        /* ... of so many once it has been found to do: that grows as fast as BBR's own search */
+    PACE_TRIES = 2,        /* looks of a trial in which nothing grows */
     PACE_WAIT = 6,         /* calm looks before a trial, at first; twice as many after one that floods or gains nothing */
     PACE_WAIT_MOST = 64,
 };
@@ -49,6 +52,7 @@ static void look_at_trial(struct stripe_pace *p, bool filled, uint64_t estimate)
     }
     if (begins || gains) {
         p->base = estimate;
+        p->gains = gains;
         p->wait = gains ? PACE_WAIT : p->wait;
         p->calm = p->wait + 1;
     }
@@ -72,15 +76,25 @@ static void choose_rate(struct stripe_pace *p, bool flood, bool filled, uint64_t
     if (is_trial(p)) {
         look_at_trial(p, calm, estimate);
     }
-    p->rate = above(estimate, is_trial(p) ? PACE_TRIAL : PACE_ROOM);
+    p->rate = above(estimate, !is_trial(p) ? PACE_ROOM : p->gains ? PACE_GAINS : PACE_TRIAL);
 }
 
-/* True: what the path carries is not known any more. */
-static bool has_fallen(struct stripe_pace *p, uint64_t estimate)
+static uint32_t at_least(uint32_t a, uint32_t b)
 {
-    bool fallen = estimate < p->most / PACE_FELL;
-    p->most = fallen || estimate > p->most ? estimate : p->most;
-    return fallen;
+    return a > b ? a : b;
+}
+
+/* What the path carries is not known any more. */
+static void look_for_fall(struct stripe_pace *p, uint64_t estimate)
+{
+    if (estimate > 0 && estimate < p->most / PACE_FELL) {
+        p->restart = p->known == 0 && estimate < p->most / PACE_LOST;
+        p->known = p->restart ? above(p->most, PACE_ROOM) : p->known;
+        p->free = at_least(p->free, p->restart ? PACE_RISE_LOST : PACE_RISE);
+        p->fallen = true;
+        p->most = estimate;
+    }
+    p->most = estimate > p->most ? estimate : p->most;
 }
 
 /* How long it stays unbound. */
@@ -89,14 +103,13 @@ static void set_free(struct stripe_pace *p, bool flood, bool arrived, uint64_t e
     p->lossy = flood && p->rate != 0 ? p->lossy + 1 : arrived ? 0 : p->lossy;
     p->free -= p->free > 0;
     p->fallen = p->fallen && p->free > 0;
+    p->known = p->fallen ? p->known : 0;
+    p->restart = false;
     if (p->lossy == PACE_LOSSY) {
         p->lossy = 0;
         p->free = PACE_FREE;
     }
-    if (has_fallen(p, estimate)) {
-        p->free = p->free < PACE_RISE ? PACE_RISE : p->free;
-        p->fallen = true;
-    }
+    look_for_fall(p, estimate);
 }
 
 uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)
@@ -108,7 +121,7 @@ uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)
     p->last = *look;
     set_free(p, flood, acked > 0, look->estimate);
     if (look->estimate == 0 || p->free > 0) {
-        p->rate = 0;
+        p->rate = p->known;
     } else if (p->rate != 0 || (flood && !grows)) {
         choose_rate(p, flood, filled, look->estimate);
     }

@@ -4,6 +4,8 @@
  * An operation that waits for its partners has not, so each of its bursts overflows the queue of the path, and what is lost holds up all
  * that follows.  Once a rate has stopped growing and bytes are lost, the socket is bound to what its path has been seen to carry.
  * Pure: what the kernel counts comes in, a rate comes out.
+ * BBR keeps the best rate of ten round trips and, where a socket had nothing to send meanwhile, for longer.  The few packets of a repair are the
+ * next ones that count, so its estimate falls to a hundredth, and grows by a quarter each round trip.  Begun anew it doubles in each.
  * Invariant: loss that the bound does not end is not the socket's own, and bounds it no longer.  An estimate that has fallen by half says
  * little of the path, and bounds nothing: BBR forgets what a path carries while it repairs a burst of losses.
  * SPDX-License-Identifier: MIT */
@@ -27,9 +29,12 @@ struct stripe_pace {
     uint64_t base;    /* the estimate when a trial began, or last grew in it */
     uint32_t calm;    /* looks in a row that were filled and not flooded, since it was bound */
     uint32_t wait;    /* calm looks before it may try whether the path carries more */
+    bool gains;       /* the trial has found that the path carries more */
     uint32_t lossy;   /* looks in a row at which much was lost although it was bound */
     uint32_t free;    /* looks for which it stays unbound, */
-    bool fallen;      /* ... since what the path carries is not known any more */
+    bool fallen;      /* ... since what the path carries is not known any more; */
+    uint64_t known;   /* ... but what it once was: no more than that meanwhile; 0: nothing is bound */
+    bool restart;     /* the congestion control is to begin anew: set by the look that has seen why */
 };
 
 /* Whether more sockets are no use now: it is bound, or its congestion control is finding out again what the path carries. */

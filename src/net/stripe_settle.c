@@ -113,6 +113,9 @@ void stripe_bound(struct stripe *s, int64_t now)
         if (stripe_pace_step(&k->pace, &look) != before) {
             bind_rate(k, k->pace.rate);
         }
+        if (k->pace.restart) {
+            sock_restart_congestion(k->fd);
+        }
         longest_us = n.rtt_us > longest_us ? n.rtt_us : longest_us;
     }
     s->pace_at = now + (longest_us > 0 ? longest_us * STRIPE_US : STRIPE_NEAR_NS);

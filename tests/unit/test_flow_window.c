@@ -28,9 +28,9 @@ TEST(first_window_follows_the_round_trip_within_a_bound) /* the first call over 
     enum { FRAME = 128 << 10, MOST = 1 << 20 };
     EXPECT_EQ(flow_window_first(0, FRAME, MOST), FLOW_BASE); /* not known */
     EXPECT_EQ(flow_window_first(1 * MS, FRAME, MOST), FLOW_BASE);
-    EXPECT_EQ(flow_window_first(10 * MS, FRAME, MOST), FLOW_BASE);
-    EXPECT_EQ(flow_window_first(100 * MS, FRAME, MOST), 57); /* 300 Mb/s x 100 ms x 2 */
-    EXPECT_EQ(flow_window_first(100 * MS, FRAME / 2, MOST), 114);
+    EXPECT_EQ(flow_window_first(2 * MS, FRAME, MOST), FLOW_BASE);
+    EXPECT_EQ(flow_window_first(100 * MS, FRAME, MOST), 190); /* 1 Gb/s x 100 ms x 2 */
+    EXPECT_EQ(flow_window_first(100 * MS, FRAME / 2, MOST), 381);
     EXPECT_EQ(flow_window_first(100 * MS, FRAME, 10), FLOW_BASE + 10);
     EXPECT_EQ(flow_window_first(100 * MS, FRAME, 0), FLOW_BASE);
     EXPECT_EQ(flow_window_first(INT64_MAX, FRAME, UINT32_MAX), 1 << 14);

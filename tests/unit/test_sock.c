@@ -14,6 +14,7 @@
 #include "net/addr.h"
 #include "net/fds.h"
 #include "net/sock.h"
+#include "net/tcp_estimate.h"
 
 /* A connection over loopback from 127.0.0.1, to who listens at 127.0.0.`host`. */
 struct pair {
@@ -222,6 +223,32 @@ TEST(congestion_control_is_as_named_beyond_a_host_and_left_within_it)
     pair_close(&here);
     pair_close(&near);
     pair_close(&named);
+}
+
+TEST(congestion_control_begins_anew) /* BBR would find a path out again by a quarter each round trip */
+{
+    char name[SOCK_CONGESTION_NAME];
+    struct pair p;
+    if (sock_congestion_refused("bbr") != 0) {
+        TEST_SKIP("BBR is not there");
+    }
+    pair_open(&p, 2);
+    EXPECT_EQ(setsockopt(p.dialled, IPPROTO_TCP, TCP_CONGESTION, "bbr", 3), 0);
+    for (int i = 0; i < 100; i++) {
+        unsigned char byte = 1;
+        EXPECT_EQ(send(p.dialled, &byte, 1, 0), 1);
+        EXPECT_EQ(poll(&(struct pollfd){.fd = p.accepted, .events = POLLIN}, 1, 10000), 1);
+        EXPECT_EQ(recv(p.accepted, &byte, 1, 0), 1);
+        EXPECT_EQ(send(p.accepted, &byte, 1, 0), 1); /* with the acknowledgement */
+        EXPECT_EQ(poll(&(struct pollfd){.fd = p.dialled, .events = POLLIN}, 1, 10000), 1);
+        EXPECT_EQ(recv(p.dialled, &byte, 1, 0), 1);
+    }
+    EXPECT(tcp_estimate_bps(p.dialled) > 0);
+    sock_restart_congestion(p.dialled);
+    EXPECT_EQ(tcp_estimate_bps(p.dialled), 0);
+    sock_congestion(p.dialled, name);
+    EXPECT_STR(name, "bbr");
+    pair_close(&p);
 }
 
 TEST(limits_of_the_kernel_are_read) /* unknown ones would have every size set */

@@ -179,12 +179,44 @@ TEST(an_estimate_that_falls_bounds_nothing) /* BBR forgot what the path carries,
         EXPECT_EQ(stripe_pace_step(&pace, &at) != 0, i >= 10);
         EXPECT_EQ(stripe_pace_full(&pace), i >= 10);
     }
-    at.estimate = 10 * MB;
+    at.estimate = 20 * MB;
     for (int i = 0; i < 20; i++) {
         at.now += 1000000000 / LOOKS_PER_S;
-        at.acked += MB;
-        at.retransmitted += i < 8 || i == 12 ? MB / 10 : 0;
+        at.acked += 2 * MB;
+        at.retransmitted += i < 8 || i == 12 ? MB / 5 : 0;
         EXPECT_EQ(stripe_pace_step(&pace, &at) != 0, i >= 12); /* it has had time to look for what the path carries */
         EXPECT_EQ(stripe_pace_full(&pace), i < 8 || i >= 12); /* no more sockets meanwhile */
+    }
+}
+
+TEST(an_estimate_that_is_lost_has_the_congestion_control_begin_anew) /* it grew by a quarter each round trip: one call of 2 s took 4 to 10 */
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = {.estimate = 90 * MB};
+    for (int i = 0; i < 20; i++) {
+        at.now += 1000000000 / LOOKS_PER_S;
+        at.acked += 9 * MB;
+        at.retransmitted += i == 10 ? MB : 0;
+        (void)stripe_pace_step(&pace, &at);
+        EXPECT(!pace.restart);
+    }
+    static const uint64_t rises[] = {1, 0, 1, 2, 4, 8, 16, 32, 64, 80}; /* MB/s; begun anew it has no idea at first */
+    for (size_t i = 0; i < 30; i++) {
+        at.now += 1000000000 / LOOKS_PER_S;
+        at.estimate = i < 10 ? rises[i] * MB : 80 * MB;
+        at.acked += at.estimate / LOOKS_PER_S;
+        uint64_t rate = stripe_pace_step(&pace, &at);
+        EXPECT_EQ(pace.restart, i == 0);           /* once */
+        EXPECT(i < 16 ? rate == 94500000 : rate > 80 * MB && rate <= 90 * MB); /* what the path carried need not overrun its queue again */
+        EXPECT(stripe_pace_full(&pace));
+    }
+    at.estimate = 9 * MB; /* and when it is lost again */
+    (void)stripe_pace_step(&pace, &at);
+    EXPECT(pace.restart);
+    at.estimate = 0;
+    struct stripe_pace none = {.rate = 0};
+    for (int i = 0; i < 10; i++) { /* another congestion control has no estimate to lose */
+        (void)stripe_pace_step(&none, &at);
+        EXPECT(!none.restart);
     }
 }

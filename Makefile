@@ -56,7 +56,7 @@ bench-compare: all
 bench-wan:
 	@scripts/setup.sh build wan
 	@$(configure)
-	@$(build) pccl_product distant_sums distant_sockets
+	@$(build) pccl_product distant_sums distant_state distant_sockets
 	@python3 bench/wan/distant.py "$(BUILD)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
 
 # torch.distributed over pccl beside Gloo, in the environment that part python of make check has made

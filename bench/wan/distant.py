@@ -6,7 +6,7 @@ A round of a row starts each implementation once, in an order that turns from ro
 first two are left out, and in some rows a call after a minute of rest.  A call lasts from its first start to its last end, by the clock
 that all hosts share.  What the emulator calls void, since the machine was too busy, is repeated, twice at most.  All results are checked.
 
-Needs BUILD/bin/pccl, BUILD/bench/distant_sums and BUILD/bench/distant_sockets; builds the MPI program and gets torch as compare.py does.
+Needs BUILD/bin/pccl and BUILD/bench/distant_sums, distant_state and distant_sockets; builds the MPI program and gets torch as compare.py does.
 Writes into BUILD/bench-wan what was said (JSON lines, a file per row), tables (Markdown, which it prints) and figures (JSON).
 --try: each row small and short, which shows that it works and judges nothing.  --report: only writes tables and figures again.
 SPDX-License-Identifier: MIT
@@ -72,6 +72,8 @@ class Lab:
         if name == MPI:
             return [HERE / "distant_mpi.sh", "host", *self.addresses(row), "--", self.mpi, *words_of(row)], {
                 "DISTANT_PRELOAD": str(self.congestion), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        if row.state:
+            return [self.build / "bench/distant_state", *words_of(row)], {}
         environment = {"PCCL_ALGO": f"allreduce:{name.split()[1]}"} if name in FORCED else {}
         if row.congestion != "bbr":
             environment["PCCL_TCP_CONGESTION"] = row.congestion

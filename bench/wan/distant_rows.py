@@ -39,6 +39,7 @@ class Row:
     optimise: bool = False       # measure the links before the first call
     turns: int = 1               # of plain sockets in one call
     idle_s: float = 0
+    state: bool = False          # not a sum: a state goes from all other hosts to the last one
 
 
 def speed(least):
@@ -86,6 +87,9 @@ ROWS = (
     drawn("network-c", "3 sites of 3, 20 Mb/s from peer to peer, 100 ms", "network_c", 5),
     drawn("network-d", "3 sites of 3, 60 Mb/s from site to site, 100 ms", "network_d", 1.2),
     drawn("network-p", "3 sites of 4, lines drawn from a Pareto distribution, loss 0.1 %", "network_p"),
+    # 1 GiB at 0.8 of what 1 Gb/s carries, 954 Mb/s
+    Row("state", "2 holders and a newcomer, 1 Gb/s, 100 ms", "three", 1024 * MB, (OURS,), (Goal("seconds", (OURS,), most=11.25),), 80,
+        state=True),
     Row("idle", "2 peers, 1 Gb/s, 100 ms, BBR", "pair", 64 * MB, (OURS,), (AFTER_IDLE,), 75, idle_s=60),
     Row("idle-cubic", "2 peers, 1 Gb/s, 100 ms, CUBIC, loss 0.1 %", "pair_lossy", 16 * MB, (OURS,), (AFTER_IDLE,), 80,
         congestion="cubic", idle_s=60),

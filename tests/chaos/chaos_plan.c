@@ -8,6 +8,8 @@
 
 #include "dice.h"
 
+enum { TREES_PEERS = 3 };
+
 const char *fault_name(enum fault_kind kind)
 {
 #define FAULT_TEXT_(name) #name,
@@ -111,12 +113,15 @@ static void draw_programs(struct plan *p, struct dice *d)
     p->late_ms = dice_percent(d, 30) ? dice_from(d, 1, 120) : 0;
 }
 
-/* Without a draw of the others.  A view has trees once its links are measured. */
+/* Without a draw of the others.  A view of three or more has trees once its links are measured; votes with a deadline have no time for that. */
 static void draw_trees(struct plan *p)
 {
-    p->along_trees = dice_hash(p->seed, 0x7472656573) % 4 == 0;
+    p->along_trees = p->vote_ms == 0 && dice_hash(p->seed, 0x7472656573) % 4 == 0;
     if (p->along_trees && p->optimise_every == 0) {
         p->optimise_every = 1;
+    }
+    if (p->along_trees && p->groups == 1 && p->processes * p->members < TREES_PEERS) {
+        p->processes = TREES_PEERS;
     }
 }
 

@@ -22,7 +22,7 @@
 
 #include "round.h"
 
-enum { JOBS_MOST = 16, PATH = 512 };
+enum { JOBS_MOST = 16, PATH = 512, MANY_ROUNDS = 40 };
 
 struct options {
     int64_t seconds, rounds;
@@ -40,7 +40,7 @@ struct job {
 };
 
 struct sum {
-    int passed, failed, mild, faults[FAULT_KINDS];
+    int passed, failed, mild, trees, faults[FAULT_KINDS];
     int64_t processes, calls, successes, steps;
 };
 
@@ -111,6 +111,7 @@ static void finish(struct job *j, const struct options *o, int status, const str
     sum->passed += ok;
     sum->failed += !ok;
     sum->mild += result->mild;
+    sum->trees += result->trees;
     sum->processes += result->processes;
     sum->calls += result->calls;
     sum->successes += result->successes;
@@ -226,7 +227,11 @@ int main(int argc, char **argv)
         printf(" %s %d", fault_name((enum fault_kind)k), sum.faults[k]);
     }
     printf("\n%" PRId64 " processes, %" PRId64 " steps, %" PRId64 " calls compared, %" PRId64 " of them succeeded; in %d rounds nobody "
-           "may lose its place\n", sum.processes, sum.steps, sum.calls, sum.successes, sum.mild);
+           "may lose its place; peers were told %d times to sum along trees\n", sum.processes, sum.steps, sum.calls, sum.successes, sum.mild, sum.trees);
+    if (sum.trees == 0 && sum.passed >= MANY_ROUNDS) {
+        printf("FAILED: no sum of %d rounds can have gone along trees\n", sum.passed);
+        sum.failed++;
+    }
     printf("%d passed, %d failed\n", sum.passed, sum.failed);
     return sum.failed != 0;
 }

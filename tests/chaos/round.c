@@ -109,6 +109,8 @@ static void hear(void *user, struct actor *from, const char *line)
         round_finding(r, "process %d: %s", (int)(from - r->actor), line + 2);
     } else if (line[0] == 'P') {
         hear_progress(r, line);
+    } else if (line[0] == 'A') {
+        r->result->trees += strstr(line, "forest") != NULL;
     } else if (strchr("BER", line[0]) != NULL && record_read(line, &record)) {
         r->moved_ms = record.kind != 'B' && record.code == 0 ? round_now_ms() : r->moved_ms;
         if (!records_add(&r->records, &record)) {

@@ -25,6 +25,7 @@ struct round_peer {
 /* What a round tells about itself; in memory that it shares with the program that started it. */
 struct round_result {
     int findings, processes, calls, successes, steps;
+    int trees; /* times that a peer was told to sum along trees */
     int faults[FAULT_KINDS];
     bool caged, mild;
 };

@@ -54,7 +54,7 @@ struct arguments {
     uint32_t jobs;
     uint32_t cells; /* so many may be empty */
     bool has_one, trace, stop_at_first;
-    bool has_wishes;
+    const char *algo; /* null: as seeds draw it */
     struct choose_wishes wishes;
 };
 
@@ -71,7 +71,7 @@ static uint64_t seed_run(struct cluster *cl, const struct arguments *a, uint64_t
 {
     struct options opt;
     options_draw(&opt, seed);
-    opt.wishes = a->has_wishes ? &a->wishes : NULL;
+    opt.wishes = a->algo != NULL ? &a->wishes : NULL;
     cl->tail = tail;
     cluster_init(cl, &opt, trace);
     cluster_run(cl);
@@ -247,6 +247,11 @@ static uint32_t table_print(const struct stats *s)
     return empty;
 }
 
+static void print_replay(const struct arguments *a, uint64_t seed)
+{
+    printf("  replay: sim_run --seed %" PRIu64 " --trace%s%s\n", seed, a->algo != NULL ? " --algo " : "", a->algo != NULL ? a->algo : "");
+}
+
 static int seeds_run(const struct arguments *a)
 {
     struct work *work = mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -266,8 +271,8 @@ static int seeds_run(const struct arguments *a)
         failed += jobs[i].failed;
         hash += jobs[i].hash;
         for (uint32_t k = 0; k < jobs[i].failures; k++) {
-            printf("seed %" PRIu64 ": %s\n  replay: sim_run --seed %" PRIu64 " --trace\n", jobs[i].failure[k].seed,
-                   jobs[i].failure[k].text, jobs[i].failure[k].seed);
+            printf("seed %" PRIu64 ": %s\n", jobs[i].failure[k].seed, jobs[i].failure[k].text);
+            print_replay(a, jobs[i].failure[k].seed);
         }
     }
     uint32_t empty = 0;
@@ -312,8 +317,8 @@ static int one_run(const struct arguments *a)
     }
     options_print(&cl->opt);
     if (cl->failed) {
-        printf("VIOLATION at %.6f ms: %s\n  replay: sim_run --seed %" PRIu64 " --trace\n", (double)cl->now / 1e6, cl->violation,
-               a->one);
+        printf("VIOLATION at %.6f ms: %s\n", (double)cl->now / 1e6, cl->violation);
+        print_replay(a, a->one);
     }
     printf("trace hash %016" PRIx64 ", %" PRIu64 " events\n%d passed, %d failed\n", hash, cl->stats.events, !cl->failed,
            cl->failed);
@@ -348,8 +353,8 @@ static bool arguments_read(struct arguments *a, int argc, char **argv)
             a->cells = (uint32_t)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i - 1], "--algo") == 0) {
             char why[200];
-            a->has_wishes = choose_read(value, &a->wishes, why, sizeof why);
-            if (!a->has_wishes) {
+            a->algo = value;
+            if (!choose_read(value, &a->wishes, why, sizeof why)) {
                 fprintf(stderr, "sim_run: --algo: %s\n", why);
                 return false;
             }

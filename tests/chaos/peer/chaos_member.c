@@ -77,7 +77,7 @@ static pcclResult_t ask_optimise(struct member *m)
     pcclResult_t result = pcclOptimizeTopology(m->comm);
     size_t count = m->plan.most_bytes / sizeof(float);
     if (result == pcclSuccess && pcclGetPlan(m->comm, pcclCollectiveAllReduce, count, pcclFloat, pcclSum, &plan) == pcclSuccess) {
-        say_note("%zu floats are summed by %s", count, plan.algorithm);
+        say_algorithm(plan.algorithm);
     }
     return result;
 }

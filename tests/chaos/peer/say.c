@@ -92,6 +92,11 @@ void say_finding(const char *format, ...)
     va_end(list);
 }
 
+void say_algorithm(const char *name)
+{
+    say_line('A', "%s", name);
+}
+
 void say_note(const char *format, ...)
 {
     va_list list;

@@ -29,6 +29,8 @@ void say_call(const char *name);
 void say_return(const char *name, pcclResult_t result);
 /* "P group lineage revision step world global": a step is complete. */
 void say_progress(uint32_t group, uint64_t lineage, uint64_t revision, uint64_t step, int world, int global);
+/* "A name": of the algorithm that large sums take from now on. */
+void say_algorithm(const char *name);
 /* "! text": something that must not be. */
 __attribute__((format(printf, 1, 2))) void say_finding(const char *format, ...);
 /* "I text": for a reader. */

@@ -8,7 +8,6 @@
 enum {
     CALIBRATION_ONE = 1000,    /* as predicted from the links alone */
     CALIBRATION_MEMBERS = 256, /* of larger views nothing is learnt */
-    CALIBRATION_FAR_NS = 2500000, /* one way */
 };
 #define CALIBRATION_MEMBER 0.05 /* what each member beyond two adds, until members have told */
 #define CALIBRATION_UNTOLD 1.5  /* the most of it */
@@ -76,28 +75,59 @@ static double cut(double r)
 
 /* What operations of a view take before its members have told.  They end with the last member, and the more members there are, the later
  * it is.  Figures of six emulated networks, decision 34. */
-static double untold(const struct view_record *v)
+double calibration_untold(const struct view_record *v)
 {
-    if (v->members <= 2 || v->plan.costs.delay_ns <= CALIBRATION_FAR_NS) {
+    if (v->members <= 2 || v->plan.costs.delay_ns <= WORLD_FAR_NS) {
         return 1;
     }
     double r = 1 + (v->members - 2) * CALIBRATION_MEMBER;
     return r < CALIBRATION_UNTOLD ? r : CALIBRATION_UNTOLD;
 }
 
-/* What a view counts with whose links take `links`, and took `then` when the word was told. */
-static struct calibration_kind next_of(const struct world *w, const struct view_record *v, const struct calibration_kind *old, const struct msg_took *m,
-                                       double then, double links)
+/* Else the network has changed. */
+static bool is_model(const struct msg_took *m)
 {
-    struct calibration_kind k = {.links = links, .told = old->told, .at = old->at};
-    double word = m != NULL ? ratio(m->permille) : 1, r = untold(v);
+    return m != NULL && ratio(m->permille) >= CALIBRATION_LEAST && ratio(m->permille) <= CALIBRATION_MOST;
+}
+
+static bool is_fresh(const struct world *w, const struct calibration_kind *k)
+{
+    return k->told != 0 && w->common->now - k->at < CALIBRATION_FADES_NS;
+}
+
+/* What operations take that nobody has told of: what all plans of a view take, or less if another one does.  Else a plan that is in use and
+ * does well would never lose to a better one. */
+static double assumed(const struct world *w, const struct view_record *from, const struct view_record *v)
+{
+    double least = calibration_untold(v);
+    for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
+        const struct calibration_kind *k = &from->calibration.kind[kind];
+        const struct msg_took *m = word_of(w, from, kind);
+        double r = is_model(m) ? cut(ratio(k->permille) * ratio(m->permille)) : is_fresh(w, k) ? ratio(k->told) : least;
+        least = r < least ? r : least;
+    }
+    return least;
+}
+
+static bool same_members(const struct view_record *a, const struct view_record *b)
+{
+    return a->members == b->members && memcmp(a->ids, b->ids, a->members * sizeof *a->ids) == 0;
+}
+
+/* What a view after `from` counts with, whose links take `links`, and took `then` when the word was told. */
+static struct calibration_kind next_of(const struct world *w, const struct view_record *from, const struct view_record *v, uint32_t kind, double then,
+                                       double links)
+{
+    const struct calibration_kind *old = &from->calibration.kind[kind];
+    const struct msg_took *m = word_of(w, from, kind);
+    double scale = same_members(from, v) ? 1 : calibration_untold(v) / calibration_untold(from), r = assumed(w, from, v);
+    struct calibration_kind k = {.links = links, .told = (uint16_t)(old->told * scale + 0.5), .at = old->at};
     if (m != NULL && then > 0 && links > 0) {
-        bool model = word >= CALIBRATION_LEAST && word <= CALIBRATION_MOST;
-        r = model ? cut(ratio(old->permille) * word * then / links) : r;
+        r = is_model(m) ? cut(ratio(old->permille) * ratio(m->permille) * scale * then / links) : calibration_untold(v);
         k.told = (uint16_t)(CALIBRATION_ONE * r + 0.5);
         k.at = w->common->now;
-    } else if (old->told != 0 && w->common->now - old->at < CALIBRATION_FADES_NS) {
-        r += (ratio(old->told) - r) * (1 - (double)(w->common->now - old->at) / CALIBRATION_FADES_NS);
+    } else if (is_fresh(w, &k)) {
+        r += (ratio(k.told) - r) * (1 - (double)(w->common->now - k.at) / CALIBRATION_FADES_NS);
     }
     k.permille = (uint16_t)(CALIBRATION_ONE * r + 0.5);
     return k;
@@ -106,12 +136,10 @@ static struct calibration_kind next_of(const struct world *w, const struct view_
 double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, bool same,
                          double links)
 {
-    const struct calibration_kind *old = &from->calibration.kind[kind];
-    bool members = v->members == from->members && memcmp(v->ids, from->ids, v->members * sizeof *v->ids) == 0;
-    double known = links < __builtin_inf() ? links : 0, then = (same && members) || old->links == 0 ? old->links : known;
-    struct calibration_kind k = next_of(w, v, old, word_of(w, from, kind), then, known);
-    v->calibration.kind[kind] = k;
-    return links * ratio(k.permille);
+    double known = links < __builtin_inf() ? links : 0, old = from->calibration.kind[kind].links;
+    double then = (same && same_members(from, v)) || old == 0 ? old : known;
+    v->calibration.kind[kind] = next_of(w, from, v, kind, then, known);
+    return links * ratio(v->calibration.kind[kind].permille);
 }
 
 static uint64_t said(uint64_t value)
@@ -122,8 +150,8 @@ static uint64_t said(uint64_t value)
 void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out)
 {
     const struct msg_took *m = word_of(w, v, kind);
-    const struct calibration_kind *k = &v->calibration.kind[kind];
-    uint16_t permille = next_of(w, v, k, m, k->links, k->links).permille;
+    double links = v->calibration.kind[kind].links;
+    uint16_t permille = links > 0 ? next_of(w, v, v, kind, links, links).permille : 0;
     bool known = m != NULL || permille != CALIBRATION_ONE;
     *out = (struct topology_took){known ? permille : 0, m != NULL ? said(m->bytes) : 0, m != NULL ? said(m->took_us) : 0};
 }

@@ -10,6 +10,8 @@
 
 #include "wire/control.h"
 
+enum { WORLD_FAR_NS = 2500000 }; /* one way: from here on links are taken for long ones */
+
 struct world;
 struct member;
 struct view_record;
@@ -31,6 +33,8 @@ struct calibration_words {
 
 void calibration_take(const struct world *w, struct member *mb, uint64_t view, const struct msg_took *m);
 
+/* How many times as long as links alone operations of a view take, as far as nobody has told. */
+double calibration_untold(const struct view_record *v);
 /* Predicts that kind for a view after `from`, whose links alone are predicted to take `links`; 0: they are not measured.  `same`: data go the
  * same ways as in `from`. */
 double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, bool same,

@@ -10,8 +10,7 @@
 #include "world/member_rates.h"
 
 enum {
-    PLAN_FAR_NS = 2500000,       /* one way: from here on links are taken for long ones */
-    PLAN_FAR_PS = 80000,         /* of which a byte takes as long as at 100 Mb/s, until they have been measured */
+    PLAN_FAR_PS = 80000,         /* of long links a byte takes as long as at 100 Mb/s, until they have been measured */
     PLAN_MEASURED_MEMBERS = 256,
     PLAN_LOOKS = 16, PLAN_LOOK_PAIRS = 65536, /* groups, and pairs of their members, that one update looks at: other clients wait */
 };
@@ -57,10 +56,11 @@ static void plan_links(const struct world *w, const struct view_record *from, st
     if (v->edges > 0) { /* shares are not equal then: nothing is learnt of how equal ones fit */
         v->calibration.kind[TOOK_DIRECT] = from->calibration.kind[TOOK_DIRECT];
         v->calibration.kind[TOOK_DIRECT].links = 0;
+        s_per_bit *= calibration_untold(v);
     } else {
         s_per_bit = calibration_apply(w, from, v, TOOK_DIRECT, true, s_per_bit);
     }
-    uint32_t guess = v->plan.costs.delay_ns > PLAN_FAR_NS ? PLAN_FAR_PS : 0;
+    uint32_t guess = v->plan.costs.delay_ns > WORLD_FAR_NS ? PLAN_FAR_PS : 0;
     v->plan.link_ps = v->plan.measured ? member_rates_whole(s_per_bit / copies(n) * 8e12) : guess;
 }
 

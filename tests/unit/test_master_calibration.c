@@ -356,6 +356,55 @@ TEST(word_of_members_takes_the_place_of_what_their_number_says) /* ... and is fo
     cluster_free(c);
 }
 
+TEST(plan_that_does_well_does_not_make_others_look_slow) /* a ring that was a quarter faster would never be tried */
+{
+    struct cluster *c = measured_apart(8, 50000000);
+    struct peer *p = c->peers;
+    struct plan_view before = p[0].last_view.plan;
+    for (int i = 0; i < 8; i++) {
+        says(c, &p[i], p[0].view, TOOK_DIRECT, 770); /* as its links need */
+    }
+    cluster_pass(c, 31000);
+    for (int i = 0; i < 8; i++) {
+        peer_vote(c, &p[i], VOTE_UPDATE);
+    }
+    EXPECT(times(p[0].last_view.plan.link_ps, before.link_ps, 0.77));
+    EXPECT(times(p[0].last_view.plan.ring_ps, before.ring_ps, 0.77));
+    EXPECT(times(p[0].last_view.plan.tree_mib_ns, before.tree_mib_ns, 0.77));
+    before = p[0].last_view.plan;
+    for (int i = 0; i < 8; i++) {
+        says(c, &p[i], p[0].view, TOOK_DIRECT, 1600);
+    }
+    cluster_pass(c, 31000);
+    for (int i = 0; i < 8; i++) {
+        peer_vote(c, &p[i], VOTE_UPDATE);
+    }
+    EXPECT(times(p[0].last_view.plan.link_ps, before.link_ps, 1.6));
+    EXPECT(times(p[0].last_view.plan.ring_ps, before.ring_ps, 1.3)); /* not more than is usual */
+    cluster_free(c);
+}
+
+TEST(fewer_members_take_less_time) /* a group that had shrunk left its plan, whose factor was that of the larger one */
+{
+    struct cluster *c = measured_apart(8, 50000000);
+    struct peer *p = c->peers;
+    for (int i = 0; i < 8; i++) {
+        says(c, &p[i], p[0].view, TOOK_DIRECT, 1000);
+    }
+    cluster_pass(c, 31000);
+    for (int i = 0; i < 8; i++) {
+        peer_vote(c, &p[i], VOTE_UPDATE);
+    }
+    for (int i = 7; i > 3; i--) {
+        peer_crash(c, &p[i]);
+    }
+    EXPECT_EQ(p[0].member_count, 4);
+    struct cluster *fresh = measured_apart(4, 50000000);
+    EXPECT(times(p[0].last_view.plan.link_ps, fresh->peers[0].last_view.plan.link_ps, 1));
+    cluster_free(fresh);
+    cluster_free(c);
+}
+
 TEST(an_update_looks_at_few_groups_and_begins_with_those_that_waited_longest) /* the last one would never be looked at */
 {
     struct master_config config = cluster_config();

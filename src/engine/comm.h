@@ -169,6 +169,7 @@ struct comm_rest {
 /* Links with peers.  Written by link.c, with comm.lock. */
 struct comm_links {
     struct list all;         /* struct link */
+    uint32_t count;          /* of these */
     struct buckets by_peer;  /* the same by peer */
     bool changed;            /* the session wants others than these */
 };

@@ -221,6 +221,7 @@ struct stream {
     bool untried;          /* its transport has yet to show that it works; then its link counts on it */
     struct exec_edge edge; /* what it has moved since the last look */
     struct flow_window flow; /* of what its peer contributes */
+    uint32_t beside;       /* peers of its communicator when it was made, this one included: they share first windows */
     struct stream_bound bound;
     uint32_t flow_look;    /* frames until the round trip is read again */
     int64_t rtt_ns;        /* 0: the peer is near, or nothing is known */

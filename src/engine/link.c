@@ -19,6 +19,7 @@ void link_forget_all(struct comm *c)
     LIST_FOR_EACH(i, next, &c->links.all) {
         link_remove(LIST_ENTRY(i, struct link, all));
     }
+    c->links.count = 0;
     buckets_fini(&c->links.by_peer);
 }
 
@@ -55,6 +56,7 @@ static void link_want(struct comm *c, const struct session_wanted *w, int64_t no
         atomic_init(&l->refs, 1);
         control_init(l, now);
         link_enter(l);
+        c->links.count++;
     }
     control_wanted(l, w->spare, now);
     l->want.spare = w->spare;
@@ -107,6 +109,7 @@ void link_refresh(struct comm *c)
             bundle_end(l);
             link_cancel_dials(l);
             link_remove(l);
+            c->links.count--;
         }
     }
 }

@@ -34,6 +34,7 @@ struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, st
     s->comm = link->comm;
     s->peer = link->peer;
     s->number = number;
+    s->beside = link->comm->links.count;
     s->index = index;
     atomic_init(&s->bound.window, FLOW_BASE);
     s->transport.ops->begin(&s->transport);

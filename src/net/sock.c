@@ -372,13 +372,19 @@ static void sock_buffer(int fd, int option, int bytes, int tuned, int most)
     }
 }
 
-void sock_restart_congestion(int fd)
+bool sock_restart_congestion(int fd)
 {
     char name[SOCK_CONGESTION_NAME];
     sock_congestion(fd, name);
-    int rc = name[0] != '\0' ? sock_set_congestion(fd, "reno") : -1; /* every kernel has it; the same one again would change nothing */
-    rc = rc == 0 ? sock_set_congestion(fd, name) : rc;
-    (void)rc;
+    /* The same one again would change nothing, and a system may have one in use that a process may not choose. */
+    if (name[0] == '\0' || sock_congestion_refused(name) != 0 || sock_set_congestion(fd, "reno") != 0) {
+        return false;
+    }
+    bool good = sock_set_congestion(fd, name) == 0;
+    if (!good) {
+        (void)sock_set_congestion(fd, "cubic");
+    }
+    return good;
 }
 
 void sock_open_window(int fd, int bytes)

@@ -81,8 +81,8 @@ bool sock_buffer_good(int64_t bytes); /* -1, or between these */
 
 /* When it is closed, what has not been sent or acknowledged is dropped. */
 void sock_reset_on_close(int fd);
-/* Has the congestion control of a connection forget what it has found out of its path. */
-void sock_restart_congestion(int fd);
+/* Has the congestion control of a connection forget what it has found out of its path.  False: this process may not choose it. */
+bool sock_restart_congestion(int fd);
 /* Lets so many bytes come before any of them is read; the kernel's own bound grows with what is read.  Where the kernel cannot, nothing
  * changes. */
 void sock_open_window(int fd, int bytes);

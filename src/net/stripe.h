@@ -104,7 +104,7 @@ pccl_status stripe_receive(struct transport *t, struct iovec *parts, int count, 
 void stripe_measure(struct stripe *s, int64_t now); /* what it carries, and whether other sockets are wanted for that */
 void stripe_sent(struct stripe *s, size_t bytes); /* data: with the first of them it wants the sockets that its path is known to need */
 void stripe_bound_unsent(struct stripe_socket *k, int bytes); /* not more than so many may wait in it to be sent first */
-void stripe_bound(struct stripe *s, int64_t now); /* binds the rates of sockets that flood their path */
+void stripe_bound(struct stripe *s, int64_t now); /* binds the rates of sockets that flood their path, has BBR begin anew */
 void stripe_settle(struct stripe *s); /* wants, says, and drops those that have left */
 /* Frees a socket with its descriptor.  With the lock, but where nobody else knows the stripe. */
 void stripe_socket_close(struct stripe *s, struct stripe_socket *k);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "net/stripe_pace.h"
 
+#include <string.h>
+
 enum {
     PACE_LEAST = 64 << 10, /* bytes: less is lost here and there */
     PACE_FILLED = 2,       /* one part of so many of what the path carries: a look at less does not tell whether it carries more */
@@ -10,8 +12,8 @@ enum {
     PACE_LOSSY = 4,        /* looks in a row of that: others, or the link itself, lose them, ... */
     PACE_FREE = 64,        /* ... after which so many are not bound */
     PACE_FELL = 2,         /* an estimate below one part of so many of the best one has fallen, ... */
-    PACE_RISE = 8,         /* ... after which so many looks are not bound; */
-    PACE_LOST = 8,         /* below one of so many it would take long to rise again: it is lost, */
+    PACE_RISE = 8,         /* ... after which it binds nothing for so many looks; */
+    PACE_LOST = 8,         /* below one of so many it is lost, and would take long to rise again: BBR begins anew, ... */
     PACE_RISE_LOST = 16,   /* ... and has so many looks for that */
     PACE_GROWS = 4,        /* one part of so many more than at the look before: what the path carries is not known yet */
     PACE_ROOM = 20,        /* bound: one part of so many above what the path is known to carry, ... */
@@ -61,12 +63,18 @@ static void look_at_trial(struct stripe_pace *p, bool filled, uint64_t estimate)
     }
 }
 
+static void bind_first(struct stripe_pace *p)
+{
+    p->wait = PACE_WAIT;
+    p->calm = 0;
+    p->gains = false;
+}
+
 static void choose_rate(struct stripe_pace *p, bool flood, bool filled, uint64_t estimate)
 {
     bool calm = filled && !flood;
     if (p->rate == 0) {
-        p->wait = PACE_WAIT;
-        p->calm = 0;
+        bind_first(p);
     } else if (flood && is_trial(p)) {
         wait_longer(p);
     } else if (flood) {
@@ -87,29 +95,58 @@ static uint32_t at_least(uint32_t a, uint32_t b)
 /* What the path carries is not known any more. */
 static void look_for_fall(struct stripe_pace *p, uint64_t estimate)
 {
-    if (estimate > 0 && estimate < p->most / PACE_FELL) {
-        p->restart = p->known == 0 && estimate < p->most / PACE_LOST;
-        p->known = p->restart ? above(p->most, PACE_ROOM) : p->known;
-        p->free = at_least(p->free, p->restart ? PACE_RISE_LOST : PACE_RISE);
-        p->fallen = true;
+    if (estimate == 0) { /* BBR has just begun anew */
+        return;
+    }
+    if (estimate < p->most / PACE_FELL) {
+        if (p->fall.best == 0) {
+            p->fall.best = p->most;
+            p->fall.bound = p->rate != 0;
+        }
+        p->free = at_least(p->free, PACE_RISE);
         p->most = estimate;
+    }
+    if (estimate < p->fall.best / PACE_LOST && !p->fall.anew) {
+        p->restart = p->fall.anew = true;
+        p->free = at_least(p->free, PACE_RISE_LOST);
+        p->fall.looks = p->fall.bound ? PACE_RISE_LOST : 0;
     }
     p->most = estimate > p->most ? estimate : p->most;
 }
 
-/* How long it stays unbound. */
+/* It is bound again if it has risen to about what it was bound to before. */
+static void end_fall(struct stripe_pace *p, uint64_t estimate)
+{
+    if (p->rate != 0 && estimate >= p->fall.best / PACE_FELL) {
+        bind_first(p);
+    } else {
+        p->rate = 0;
+    }
+    memset(&p->fall, 0, sizeof p->fall);
+}
+
+/* How long its estimate does not bind it. */
 static void set_free(struct stripe_pace *p, bool flood, bool arrived, uint64_t estimate)
 {
+    p->restart = false;
     p->lossy = flood && p->rate != 0 ? p->lossy + 1 : arrived ? 0 : p->lossy;
     p->free -= p->free > 0;
-    p->fallen = p->fallen && p->free > 0;
-    p->known = p->fallen ? p->known : 0;
-    p->restart = false;
+    p->fall.looks -= p->fall.looks > 0 && arrived;
+    if (p->fall.best != 0 && p->free == 0 && p->fall.looks == 0) {
+        end_fall(p, estimate);
+    }
     if (p->lossy == PACE_LOSSY) {
         p->lossy = 0;
         p->free = PACE_FREE;
+        memset(&p->fall, 0, sizeof p->fall);
     }
     look_for_fall(p, estimate);
+}
+
+void stripe_pace_anew(struct stripe_pace *p)
+{
+    struct stripe_look last = p->last;
+    *p = (struct stripe_pace){.last = last};
 }
 
 uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)
@@ -120,8 +157,10 @@ uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)
     bool filled = acked > 0 && (double)acked * PACE_FILLED >= (double)before * (double)(look->now - p->last.now) / PACE_NS;
     p->last = *look;
     set_free(p, flood, acked > 0, look->estimate);
-    if (look->estimate == 0 || p->free > 0) {
-        p->rate = p->known;
+    if (p->fall.looks > 0) {
+        p->rate = above(p->fall.best, PACE_ROOM);
+    } else if (look->estimate == 0 || p->free > 0) {
+        p->rate = 0;
     } else if (p->rate != 0 || (flood && !grows)) {
         choose_rate(p, flood, filled, look->estimate);
     }

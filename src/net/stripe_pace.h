@@ -3,11 +3,11 @@
  * BBR begins at 2.9 times the rate that it has seen, and goes on like that until three round trips in a row had always something to send.
  * An operation that waits for its partners has not, so each of its bursts overflows the queue of the path, and what is lost holds up all
  * that follows.  Once a rate has stopped growing and bytes are lost, the socket is bound to what its path has been seen to carry.
+ * While BBR repairs a burst of losses it may forget what a path carries (decision 26).  Then the socket is not bound to its estimate; where
+ * that is lost, BBR begins anew.
  * Pure: what the kernel counts comes in, a rate comes out.
- * BBR keeps the best rate of ten round trips and, where a socket had nothing to send meanwhile, for longer.  The few packets of a repair are the
- * next ones that count, so its estimate falls to a hundredth, and grows by a quarter each round trip.  Begun anew it doubles in each.
- * Invariant: loss that the bound does not end is not the socket's own, and bounds it no longer.  An estimate that has fallen by half says
- * little of the path, and bounds nothing: BBR forgets what a path carries while it repairs a burst of losses.
+ * Invariant: loss that the bound does not end is not the socket's own, and bounds it no longer.  A socket is bound to an estimate, or to the
+ * one that it had before it fell, only if it has been seen to flood its path.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_NET_STRIPE_PACE_H
 #define PCCL_NET_STRIPE_PACE_H
@@ -31,19 +31,25 @@ struct stripe_pace {
     uint32_t wait;    /* calm looks before it may try whether the path carries more */
     bool gains;       /* the trial has found that the path carries more */
     uint32_t lossy;   /* looks in a row at which much was lost although it was bound */
-    uint32_t free;    /* looks for which it stays unbound, */
-    bool fallen;      /* ... since what the path carries is not known any more; */
-    uint64_t known;   /* ... but what it once was: no more than that meanwhile; 0: nothing is bound */
+    uint32_t free;    /* looks for which its estimate does not bind it */
+    struct {
+        uint64_t best;    /* the estimate before it fell; 0: it has not, or has had time to rise again */
+        bool bound;       /* the socket was bound to it, and is while BBR begins anew: */
+        uint32_t looks;   /* for so many more in which something arrives */
+        bool anew;        /* BBR has begun anew */
+    } fall;
     bool restart;     /* the congestion control is to begin anew: set by the look that has seen why */
 };
 
 /* Whether more sockets are no use now: it is bound, or its congestion control is finding out again what the path carries. */
 static inline bool stripe_pace_full(const struct stripe_pace *p)
 {
-    return p->rate != 0 || p->fallen;
+    return p->rate != 0 || p->fall.best != 0;
 }
 
 /* Returns the new rate. */
 uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look);
+/* Other sockets share the path from now on: what this one carried does not count. */
+void stripe_pace_anew(struct stripe_pace *p);
 
 #endif

@@ -113,8 +113,9 @@ void stripe_bound(struct stripe *s, int64_t now)
         if (stripe_pace_step(&k->pace, &look) != before) {
             bind_rate(k, k->pace.rate);
         }
-        if (k->pace.restart) {
-            sock_restart_congestion(k->fd);
+        if (k->pace.restart && !sock_restart_congestion(k->fd)) {
+            stripe_pace_anew(&k->pace); /* it goes on, unbound */
+            bind_rate(k, 0);
         }
         longest_us = n.rtt_us > longest_us ? n.rtt_us : longest_us;
     }
@@ -126,9 +127,9 @@ static void bound_anew(struct stripe *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->socket[i]->pace.rate != 0) {
-            s->socket[i]->pace.rate = 0;
             bind_rate(s->socket[i], 0);
         }
+        stripe_pace_anew(&s->socket[i]->pace);
     }
 }
 

@@ -143,7 +143,7 @@ static void resume(struct stripe *s)
     found.count = s->found ? found.count : first_number(s);
     stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
     s->use = s->keep = c->fixed > 0 ? c->fixed : 1;
-    if (s->policy.count > 1) {
+    if ((c->fixed > 0 ? c->fixed : s->policy.count) > 1) {
         stripe_bound_unsent(s->socket[0], STRIPE_UNSENT_LEAST);
     }
 }

@@ -244,7 +244,7 @@ TEST(congestion_control_begins_anew) /* BBR would find a path out again by a qua
         EXPECT_EQ(recv(p.dialled, &byte, 1, 0), 1);
     }
     EXPECT(tcp_estimate_bps(p.dialled) > 0);
-    sock_restart_congestion(p.dialled);
+    EXPECT(sock_restart_congestion(p.dialled));
     EXPECT_EQ(tcp_estimate_bps(p.dialled), 0);
     sock_congestion(p.dialled, name);
     EXPECT_STR(name, "bbr");

@@ -154,7 +154,7 @@ TEST(a_trial_that_gains_nothing_ends) /* it went on until the next burst, which 
         at.retransmitted += i == 1 ? MB : 0;
         trials += stripe_pace_step(&pace, &at) > 16 * MB;
     }
-    EXPECT(trials > 0 && trials <= 8 * 5);
+    EXPECT(trials > 0 && trials <= 8 * 3); /* a look for each, and two in which nothing grows */
     EXPECT_EQ(pace.wait, 64);
     for (uint64_t rate = 0; rate < 16 * MB;) { /* the next trial begins */
         at.now += 1000000000 / LOOKS_PER_S;
@@ -189,34 +189,86 @@ TEST(an_estimate_that_falls_bounds_nothing) /* BBR forgot what the path carries,
     }
 }
 
-TEST(an_estimate_that_is_lost_has_the_congestion_control_begin_anew) /* it grew by a quarter each round trip: one call of 2 s took 4 to 10 */
+/* Twenty looks at a path of 90 MB/s, which the socket floods in the eleventh if it is to be bound. */
+static struct stripe_look fills(struct stripe_pace *pace, bool floods)
 {
-    struct stripe_pace pace = {.rate = 0};
     struct stripe_look at = {.estimate = 90 * MB};
     for (int i = 0; i < 20; i++) {
         at.now += 1000000000 / LOOKS_PER_S;
         at.acked += 9 * MB;
-        at.retransmitted += i == 10 ? MB : 0;
-        (void)stripe_pace_step(&pace, &at);
-        EXPECT(!pace.restart);
+        at.retransmitted += floods && i == 10 ? MB : 0;
+        (void)stripe_pace_step(pace, &at);
+        EXPECT(!pace->restart);
     }
+    EXPECT_EQ(pace->rate != 0, floods);
+    return at;
+}
+
+static uint64_t next_look(struct stripe_pace *pace, struct stripe_look *at, uint64_t estimate)
+{
+    at->now += 1000000000 / LOOKS_PER_S;
+    at->estimate = estimate;
+    at->acked += estimate / LOOKS_PER_S + 1;
+    return stripe_pace_step(pace, at);
+}
+
+TEST(an_estimate_that_is_lost_has_the_congestion_control_begin_anew) /* it grew by a quarter each round trip: one call of 2 s took 4 to 10 */
+{
     static const uint64_t rises[] = {1, 0, 1, 2, 4, 8, 16, 32, 64, 80}; /* MB/s; begun anew it has no idea at first */
-    for (size_t i = 0; i < 30; i++) {
-        at.now += 1000000000 / LOOKS_PER_S;
-        at.estimate = i < 10 ? rises[i] * MB : 80 * MB;
-        at.acked += at.estimate / LOOKS_PER_S;
-        uint64_t rate = stripe_pace_step(&pace, &at);
-        EXPECT_EQ(pace.restart, i == 0);           /* once */
-        EXPECT(i < 16 ? rate == 94500000 : rate > 80 * MB && rate <= 90 * MB); /* what the path carried need not overrun its queue again */
-        EXPECT(stripe_pace_full(&pace));
+    for (int floods = 0; floods < 2; floods++) {
+        struct stripe_pace pace = {.rate = 0};
+        struct stripe_look at = fills(&pace, floods);
+        for (size_t i = 0; i < 30; i++) {
+            uint64_t rate = next_look(&pace, &at, i < 10 ? rises[i] * MB : 80 * MB);
+            EXPECT_EQ(pace.restart, i == 0); /* once */
+            EXPECT_EQ(stripe_pace_full(&pace), i < 16 || floods);
+            if (!floods) {
+                EXPECT_EQ(rate, 0); /* it has never been seen to overrun its queue */
+            } else {
+                EXPECT(i < 16 ? rate == 94500000 : rate > 80 * MB && rate <= 90 * MB); /* what the path carried need not overrun it again */
+            }
+        }
+        EXPECT(!floods || pace.wait >= 6);
+        (void)next_look(&pace, &at, 9 * MB); /* and when it is lost again */
+        EXPECT(pace.restart);
     }
-    at.estimate = 9 * MB; /* and when it is lost again */
-    (void)stripe_pace_step(&pace, &at);
-    EXPECT(pace.restart);
-    at.estimate = 0;
-    struct stripe_pace none = {.rate = 0};
-    for (int i = 0; i < 10; i++) { /* another congestion control has no estimate to lose */
-        (void)stripe_pace_step(&none, &at);
-        EXPECT(!none.restart);
+}
+
+TEST(an_estimate_that_is_lost_in_steps_is_lost) /* each was no more than a half */
+{
+    static const uint64_t falls[] = {40, 19, 12, 5};
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = fills(&pace, true);
+    for (int i = 0; i < 4; i++) {
+        uint64_t rate = next_look(&pace, &at, falls[i] * MB);
+        EXPECT_EQ(pace.restart, i == 3);
+        EXPECT_EQ(rate, i == 3 ? 94500000 : 0);
+    }
+}
+
+TEST(a_path_that_stays_slow_is_not_bound_to_what_it_carried) /* nor to the little that was sent while it was looked for */
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = fills(&pace, true);
+    for (int i = 0; i < 40; i++) {
+        uint64_t rate = next_look(&pace, &at, 5 * MB);
+        EXPECT_EQ(rate, i < 16 ? 94500000 : 0);
+        EXPECT_EQ(pace.restart, i == 0);
+    }
+    pace = (struct stripe_pace){.rate = 0};
+    at = fills(&pace, true);
+    (void)next_look(&pace, &at, 5 * MB);
+    stripe_pace_anew(&pace); /* other sockets share the path */
+    EXPECT_EQ(next_look(&pace, &at, 5 * MB), 0);
+    EXPECT(!pace.restart && !stripe_pace_full(&pace));
+}
+
+TEST(another_congestion_control_has_no_estimate_to_lose)
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = fills(&pace, true);
+    for (int i = 0; i < 10; i++) {
+        EXPECT_EQ(next_look(&pace, &at, 0), 0);
+        EXPECT(!pace.restart);
     }
 }

@@ -20,6 +20,12 @@ uint32_t flow_window_first(int64_t rtt_ns, uint32_t frame_bytes, uint32_t most)
     return FLOW_BASE + (more < most ? more : most);
 }
 
+uint32_t flow_window_part(uint32_t share, uint32_t peers, uint32_t used)
+{
+    uint32_t part = share / (peers > 0 ? peers : 1), left = used / 2 < share ? 2 * share - used : 0;
+    return part < left ? part : left;
+}
+
 void flow_window_init(struct flow_window *w, uint32_t frames)
 {
     *w = (struct flow_window){.frames = frames};

@@ -29,6 +29,9 @@ struct flow_window {
 /* What a sender gets at first over a link with that round trip, in frames of so many bytes, at most `most` beyond FLOW_BASE: what 1 Gb/s
  * would fill.  A connection begins slowly; a window that is as small as it is then would be what holds it back. */
 uint32_t flow_window_first(int64_t rtt_ns, uint32_t frame_bytes, uint32_t most);
+/* So many frames beyond FLOW_BASE, of `share` for all first windows of a lane, may the first one of a peer have that is one of so many; the
+ * windows of the lane have `used`.  Peers that come later have a part, too: twice the share is the most that all have. */
+uint32_t flow_window_part(uint32_t share, uint32_t peers, uint32_t used);
 void flow_window_init(struct flow_window *w, uint32_t frames);
 /* One more frame has arrived, over a link with that round trip.  True: the window has grown. */
 bool flow_window_arrived(struct flow_window *w, int64_t now_ns, int64_t rtt_ns);

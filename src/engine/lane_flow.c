@@ -12,6 +12,7 @@
 enum {
     FLOW_LOOK = 32,  /* frames */
     FLOW_ROUNDS = 4, /* round trips */
+    FLOW_SHARE_MOST = 1 << 30,
     FLOW_SHARE = 8,  /* first windows have one part of so many of the staging memory, and twice that in rooms (lane_room.c) */
 };
 #define FLOW_GOAL 125000000.0 /* bytes per second that the advice is for: 1 Gb/s */
@@ -76,21 +77,19 @@ static void grown(struct stream *s, uint32_t more)
     }
 }
 
-/* Frames that its first window may have beyond FLOW_BASE: as many as each other peer's, or the last ones would get none.  None if a lane's part
- * of the staging memory is less than a block. */
-static uint32_t first_share(const struct stream *s)
+/* None if a lane's part of the staging memory is less than a block. */
+static uint32_t first_most(const struct stream *s)
 {
     const struct lane *lane = s->lane;
     uint64_t bytes = (uint64_t)lane->engine->staging_most / atomic_load(&lane->engine->lanes);
     uint64_t share = bytes < LANE_ROOM_BYTES ? 0 : bytes / FLOW_SHARE / LANE_SLOT_BYTES;
-    uint64_t left = lane->windows < share ? share - lane->windows : 0, own = share / (s->beside > 0 ? s->beside : 1);
-    return (uint32_t)(left < own ? left : own);
+    return flow_window_part(share < FLOW_SHARE_MOST ? (uint32_t)share : FLOW_SHARE_MOST, s->beside, lane->windows);
 }
 
 void lane_flow_begin(struct stream *s)
 {
     s->rtt_ns = rtt_of(s);
-    flow_window_init(&s->flow, flow_window_first(s->rtt_ns, LANE_SLOT_BYTES, first_share(s)));
+    flow_window_init(&s->flow, flow_window_first(s->rtt_ns, LANE_SLOT_BYTES, first_most(s)));
     if (s->flow.frames > FLOW_BASE) {
         grown(s, s->flow.frames - FLOW_BASE);
     }

@@ -15,6 +15,7 @@ enum {
     PACE_RISE = 8,         /* ... after which it binds nothing for so many looks; */
     PACE_LOST = 8,         /* below one of so many it is lost, and would take long to rise again: BBR begins anew, ... */
     PACE_RISE_LOST = 16,   /* ... and has so many looks for that */
+    PACE_OTHERS = 12,      /* looks for which BBR knows what a socket carried before others shared its path */
     PACE_GROWS = 4,        /* one part of so many more than at the look before: what the path carries is not known yet */
     PACE_ROOM = 20,        /* bound: one part of so many above what the path is known to carry, ... */
     PACE_TRIAL = 8,        /* ... of so many when it may carry more: a quarter would overrun a queue of 50 ms within a round trip, ... */
@@ -98,6 +99,10 @@ static void look_for_fall(struct stripe_pace *p, uint64_t estimate)
     if (estimate == 0) { /* BBR has just begun anew */
         return;
     }
+    if (p->others > 0) {
+        p->others--;
+        return;
+    }
     if (estimate < p->most / PACE_FELL) {
         if (p->fall.best == 0) {
             p->fall.best = p->most;
@@ -138,6 +143,7 @@ static void set_free(struct stripe_pace *p, bool flood, bool arrived, uint64_t e
     if (p->lossy == PACE_LOSSY) {
         p->lossy = 0;
         p->free = PACE_FREE;
+        p->rate = 0;
         memset(&p->fall, 0, sizeof p->fall);
     }
     look_for_fall(p, estimate);
@@ -145,8 +151,8 @@ static void set_free(struct stripe_pace *p, bool flood, bool arrived, uint64_t e
 
 void stripe_pace_anew(struct stripe_pace *p)
 {
-    struct stripe_look last = p->last;
-    *p = (struct stripe_pace){.last = last};
+    uint32_t free = p->fall.best == 0 ? 0 : at_least(p->free, PACE_RISE); /* a repair goes on */
+    *p = (struct stripe_pace){.last = p->last, .free = free, .others = PACE_OTHERS};
 }
 
 uint64_t stripe_pace_step(struct stripe_pace *p, const struct stripe_look *look)

@@ -31,6 +31,7 @@ struct stripe_pace {
     uint32_t wait;    /* calm looks before it may try whether the path carries more */
     bool gains;       /* the trial has found that the path carries more */
     uint32_t lossy;   /* looks in a row at which much was lost although it was bound */
+    uint32_t others;  /* looks for which the estimate may be that of another number of sockets */
     uint32_t free;    /* looks for which its estimate does not bind it */
     struct {
         uint64_t best;    /* the estimate before it fell; 0: it has not, or has had time to rise again */

@@ -105,7 +105,7 @@ void stripe_bound(struct stripe *s, int64_t now)
     for (uint32_t i = 0; i < s->count; i++) {
         struct stripe_socket *k = s->socket[i];
         struct tcp_numbers n;
-        if (!tcp_info_read(k->fd, &n) || (n.rtt_us < STRIPE_FAR_US && k->pace.rate == 0)) {
+        if (!tcp_info_read(k->fd, &n) || (n.rtt_us < STRIPE_FAR_US && !stripe_pace_full(&k->pace))) {
             continue;
         }
         uint64_t before = k->pace.rate;
@@ -114,7 +114,7 @@ void stripe_bound(struct stripe *s, int64_t now)
             bind_rate(k, k->pace.rate);
         }
         if (k->pace.restart && !sock_restart_congestion(k->fd)) {
-            stripe_pace_anew(&k->pace); /* it goes on, unbound */
+            k->pace.rate = k->pace.fall.looks = 0; /* it goes on as it is */
             bind_rate(k, 0);
         }
         longest_us = n.rtt_us > longest_us ? n.rtt_us : longest_us;

@@ -73,8 +73,7 @@ static double cut(double r)
     return r < CALIBRATION_LEAST ? CALIBRATION_LEAST : r > CALIBRATION_MOST ? CALIBRATION_MOST : r;
 }
 
-/* What operations of a view take before its members have told.  They end with the last member, and the more members there are, the later
- * it is.  Figures of six emulated networks, decision 34. */
+/* Operations end with the last member, and the more members there are, the later it is.  Figures of six emulated networks, decision 34. */
 double calibration_untold(const struct view_record *v)
 {
     if (v->members <= 2 || v->plan.costs.delay_ns <= WORLD_FAR_NS) {
@@ -95,39 +94,33 @@ static bool is_fresh(const struct world *w, const struct calibration_kind *k)
     return k->told != 0 && w->common->now - k->at < CALIBRATION_FADES_NS;
 }
 
-/* What operations take that nobody has told of: what all plans of a view take, or less if another one does.  Else a plan that is in use and
- * does well would never lose to a better one. */
-static double assumed(const struct world *w, const struct view_record *from, const struct view_record *v)
+/* What a plan takes that nobody has told of: what its size lets expect, or less if another plan of the view does.  Else a plan that is in use
+ * and does well would never lose to a better one. */
+static double assumed(const struct world *w, const struct view_record *from, uint32_t but)
 {
-    double least = calibration_untold(v);
+    double least = 1;
     for (uint32_t kind = 0; kind < TOOK_KINDS; kind++) {
         const struct calibration_kind *k = &from->calibration.kind[kind];
-        const struct msg_took *m = word_of(w, from, kind);
-        double r = is_model(m) ? cut(ratio(k->permille) * ratio(m->permille)) : is_fresh(w, k) ? ratio(k->told) : least;
-        least = r < least ? r : least;
+        const struct msg_took *m = k->links > 0 ? word_of(w, from, kind) : NULL;
+        double r = is_model(m) ? cut(ratio(k->permille) * ratio(m->permille)) : m == NULL && is_fresh(w, k) ? ratio(k->told) : 1;
+        least = kind != but && r < least ? r : least;
     }
     return least;
 }
 
-static bool same_members(const struct view_record *a, const struct view_record *b)
-{
-    return a->members == b->members && memcmp(a->ids, b->ids, a->members * sizeof *a->ids) == 0;
-}
-
-/* What a view after `from` counts with, whose links take `links`, and took `then` when the word was told. */
-static struct calibration_kind next_of(const struct world *w, const struct view_record *from, const struct view_record *v, uint32_t kind, double then,
-                                       double links)
+/* What a view after `from` counts with that is expected to take `now`, as `from` was to take `then` when the word was told; 0: not known. */
+static struct calibration_kind next_of(const struct world *w, const struct view_record *from, uint32_t kind, double then, double now)
 {
     const struct calibration_kind *old = &from->calibration.kind[kind];
     const struct msg_took *m = word_of(w, from, kind);
-    double scale = same_members(from, v) ? 1 : calibration_untold(v) / calibration_untold(from), r = assumed(w, from, v);
-    struct calibration_kind k = {.links = links, .told = (uint16_t)(old->told * scale + 0.5), .at = old->at};
-    if (m != NULL && then > 0 && links > 0) {
-        r = is_model(m) ? cut(ratio(old->permille) * ratio(m->permille) * scale * then / links) : calibration_untold(v);
+    struct calibration_kind k = {.links = old->links, .told = old->told, .at = old->at};
+    double r = assumed(w, from, kind);
+    if (m != NULL && then > 0 && now > 0) {
+        r = is_model(m) ? cut(ratio(old->permille) * ratio(m->permille) * then / now) : 1;
         k.told = (uint16_t)(CALIBRATION_ONE * r + 0.5);
         k.at = w->common->now;
-    } else if (is_fresh(w, &k)) {
-        r += (ratio(k.told) - r) * (1 - (double)(w->common->now - k.at) / CALIBRATION_FADES_NS);
+    } else if (is_fresh(w, old)) {
+        r += (ratio(old->told) - r) * (1 - (double)(w->common->now - old->at) / CALIBRATION_FADES_NS);
     }
     k.permille = (uint16_t)(CALIBRATION_ONE * r + 0.5);
     return k;
@@ -136,10 +129,12 @@ static struct calibration_kind next_of(const struct world *w, const struct view_
 double calibration_apply(const struct world *w, const struct view_record *from, struct view_record *v, enum took_kind kind, bool same,
                          double links)
 {
+    bool members = v->members == from->members && memcmp(v->ids, from->ids, v->members * sizeof *v->ids) == 0;
     double known = links < __builtin_inf() ? links : 0, old = from->calibration.kind[kind].links;
-    double then = (same && same_members(from, v)) || old == 0 ? old : known;
-    v->calibration.kind[kind] = next_of(w, from, v, kind, then, known);
-    return links * ratio(v->calibration.kind[kind].permille);
+    double now = known * calibration_untold(v);
+    v->calibration.kind[kind] = next_of(w, from, kind, (same && members) || old == 0 ? old * calibration_untold(from) : now, now);
+    v->calibration.kind[kind].links = known;
+    return links * calibration_untold(v) * ratio(v->calibration.kind[kind].permille);
 }
 
 static uint64_t said(uint64_t value)
@@ -150,8 +145,8 @@ static uint64_t said(uint64_t value)
 void calibration_tell(const struct world *w, const struct view_record *v, enum took_kind kind, struct topology_took *out)
 {
     const struct msg_took *m = word_of(w, v, kind);
-    double links = v->calibration.kind[kind].links;
-    uint16_t permille = links > 0 ? next_of(w, v, v, kind, links, links).permille : 0;
+    double links = v->calibration.kind[kind].links, untold = calibration_untold(v);
+    uint16_t permille = links > 0 ? (uint16_t)(untold * next_of(w, v, kind, links, links).permille + 0.5) : 0;
     bool known = m != NULL || permille != CALIBRATION_ONE;
     *out = (struct topology_took){known ? permille : 0, m != NULL ? said(m->bytes) : 0, m != NULL ? said(m->took_us) : 0};
 }

@@ -18,7 +18,7 @@ struct view_record;
 
 struct calibration {
     struct calibration_kind {
-        uint16_t permille; /* the view counts with it; 0: nothing is known */
+        uint16_t permille; /* the view counts with it, beside what its size lets expect; 0: nothing is known */
         double links;      /* what the view predicts from links alone, in any unit; 0: they are not measured */
         uint16_t told;     /* what members made of it when they last told something, */
         int64_t at;        /* ... and when */
@@ -33,7 +33,7 @@ struct calibration_words {
 
 void calibration_take(const struct world *w, struct member *mb, uint64_t view, const struct msg_took *m);
 
-/* How many times as long as links alone operations of a view take, as far as nobody has told. */
+/* How many times as long as its links alone the operations of a view are expected to take, by its size. */
 double calibration_untold(const struct view_record *v);
 /* Predicts that kind for a view after `from`, whose links alone are predicted to take `links`; 0: they are not measured.  `same`: data go the
  * same ways as in `from`. */

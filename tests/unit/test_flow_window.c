@@ -23,6 +23,26 @@ static uint32_t after(uint32_t trips, uint32_t link_frames, int64_t rtt)
     return w.frames;
 }
 
+TEST(first_windows_of_all_peers_have_a_part) /* the first two took all, and a call ends with its last member */
+{
+    EXPECT_EQ(flow_window_part(256, 1, 0), 256);
+    for (uint32_t peers = 2; peers < 40; peers++) {
+        uint32_t used = 0;
+        for (uint32_t i = 0; i < peers; i++) {
+            uint32_t part = flow_window_part(256, peers, used);
+            EXPECT_EQ(part, 256 / peers);
+            used += part;
+        }
+    }
+    EXPECT_EQ(flow_window_part(256, 12, 256), 21); /* one that comes later */
+    EXPECT_EQ(flow_window_part(256, 12, 500), 12);
+    EXPECT_EQ(flow_window_part(256, 12, 512), 0);
+    EXPECT_EQ(flow_window_part(256, 12, UINT32_MAX), 0);
+    EXPECT_EQ(flow_window_part(0, 1, 0), 0);
+    EXPECT_EQ(flow_window_part(256, 0, 0), 256);
+    EXPECT_EQ(flow_window_part(1 << 30, 1, 1 << 30), 1 << 30);
+}
+
 TEST(first_window_follows_the_round_trip_within_a_bound) /* the first call over a long link would wait for grants */
 {
     enum { FRAME = 128 << 10, MOST = 1 << 20 };

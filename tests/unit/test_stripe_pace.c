@@ -228,7 +228,6 @@ TEST(an_estimate_that_is_lost_has_the_congestion_control_begin_anew) /* it grew 
                 EXPECT(i < 16 ? rate == 94500000 : rate > 80 * MB && rate <= 90 * MB); /* what the path carried need not overrun it again */
             }
         }
-        EXPECT(!floods || pace.wait >= 6);
         (void)next_look(&pace, &at, 9 * MB); /* and when it is lost again */
         EXPECT(pace.restart);
     }
@@ -255,12 +254,71 @@ TEST(a_path_that_stays_slow_is_not_bound_to_what_it_carried) /* nor to the littl
         EXPECT_EQ(rate, i < 16 ? 94500000 : 0);
         EXPECT_EQ(pace.restart, i == 0);
     }
-    pace = (struct stripe_pace){.rate = 0};
-    at = fills(&pace, true);
+}
+
+TEST(trials_after_a_fall_are_as_rare_as_at_first) /* what the socket had found out before says nothing of them */
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = fills(&pace, true);
+    pace.wait = 64;
+    pace.gains = true;
+    for (int i = 0; i < 17; i++) {
+        (void)next_look(&pace, &at, i == 0 ? 5 * MB : 80 * MB);
+    }
+    EXPECT(pace.wait == 6 && pace.calm <= 1 && !pace.gains);
+}
+
+TEST(loss_that_goes_on_in_a_fall_ends_the_bound) /* it is not the socket's own */
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = fills(&pace, true);
     (void)next_look(&pace, &at, 5 * MB);
-    stripe_pace_anew(&pace); /* other sockets share the path */
-    EXPECT_EQ(next_look(&pace, &at, 5 * MB), 0);
-    EXPECT(!pace.restart && !stripe_pace_full(&pace));
+    EXPECT(pace.restart);
+    for (int i = 0; i < 40; i++) {
+        at.retransmitted += MB / 2;
+        uint64_t rate = next_look(&pace, &at, 60 * MB);
+        EXPECT_EQ(rate, i < 3 ? 94500000 : 0);
+        EXPECT_EQ(stripe_pace_full(&pace), i < 3);
+    }
+}
+
+TEST(looks_at_which_nothing_arrives_do_not_use_up_the_rise)
+{
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = fills(&pace, true);
+    (void)next_look(&pace, &at, 5 * MB);
+    for (int i = 0; i < 100; i++) {
+        at.now += 1000000000 / LOOKS_PER_S;
+        EXPECT_EQ(stripe_pace_step(&pace, &at), 94500000);
+    }
+    for (int i = 0; i < 15; i++) {
+        EXPECT_EQ(next_look(&pace, &at, 80 * MB), 94500000);
+    }
+    EXPECT(next_look(&pace, &at, 80 * MB) < 94500000);
+}
+
+TEST(other_sockets_on_the_path_are_no_fall) /* each carries less then, and BBR knows for ten round trips what one carried alone */
+{
+    for (int fallen = 0; fallen < 2; fallen++) {
+        struct stripe_pace pace = {.rate = 0};
+        struct stripe_look at = fills(&pace, true);
+        if (fallen) {
+            (void)next_look(&pace, &at, 5 * MB);
+        }
+        stripe_pace_anew(&pace);
+        for (int i = 0; i < 30; i++) {
+            EXPECT_EQ(next_look(&pace, &at, i < 10 ? 90 * MB : 10 * MB), 0);
+            EXPECT(!pace.restart && !stripe_pace_full(&pace));
+        }
+    }
+    struct stripe_pace pace = {.rate = 0};
+    struct stripe_look at = fills(&pace, true);
+    (void)next_look(&pace, &at, 5 * MB);
+    stripe_pace_anew(&pace);
+    for (int i = 0; i < 15; i++) { /* the repair goes on, and what it carries is not what the path does */
+        at.retransmitted += MB;
+        EXPECT_EQ(next_look(&pace, &at, 5 * MB), 0);
+    }
 }
 
 TEST(another_congestion_control_has_no_estimate_to_lose)

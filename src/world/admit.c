@@ -9,7 +9,7 @@
 void admit_stop(struct world *w, const char *why)
 {
     w->admit.deadline = NEVER;
-    w->admit.again = false;
+    w->admit.again = w->admit.doubted = false;
     if (w->admit.phase != ADMIT_IDLE) {
         world_move(w, PHASE_ADMIT, &w->admit.phase, ADMIT_IDLE, 0, w->admit.attempt, why);
     }
@@ -157,6 +157,13 @@ static void admit_attempt(struct world *w)
     }
 }
 
+/* It has a link with each, the others miss theirs with it: they had given up dialling when it heard of the attempt. */
+static bool is_doubtful(const struct world *w, uint64_t unlinked)
+{
+    const struct member *mb = member_find(w, unlinked);
+    return mb != NULL && mb->links_all && !w->admit.doubted;
+}
+
 /* All have linked: relays are found, or who cannot be reached goes and there is a new attempt. */
 static void admit_close(struct world *w)
 {
@@ -166,6 +173,11 @@ static void admit_close(struct world *w)
             continue;
         }
         uint64_t unlinked = edges_close(w, g);
+        if (unlinked != 0 && is_doubtful(w, unlinked)) {
+            w->admit.doubted = true;
+            admit_attempt(w);
+            return;
+        }
         if (unlinked != 0) {
             edges_exclude(w, g, unlinked);
             return;
@@ -299,6 +311,7 @@ void admit_linked(struct world *w, struct member *mb, uint64_t view, struct read
         member_violation(w, mb, "a linked that cannot be read");
     } else if (counts) {
         mb->linked = true;
+        mb->links_all = l.failed == 0;
         --*left;
         if (mb->phase == MEMBER_ACCEPTED) {
             mb->known_view = view_current(g)->view; /* ADMIT came behind it on the same connection */

@@ -86,7 +86,7 @@ struct member {
     struct msg_answer answer; /* the last one, for replay */
     bool answer_by_view, replay_late;
     /* freeze, admission */
-    bool reported, joining, linked;
+    bool reported, joining, linked, links_all; /* links_all: when it last said so it had a link with each */
     /* stalls */
     struct peer_wait wait;  /* of its last heartbeat in this view */
     uint64_t waits_for;     /* told in this collecting window, 0 none */
@@ -229,7 +229,7 @@ struct admission {
     uint8_t phase;
     uint32_t attempt;  /* counts on for ever, over all that ADMIT is sent for */
     uint32_t current;  /* LINKING: the admission's own */
-    bool again;
+    bool again, doubted; /* doubted: an attempt was made because one end of a pair had the link that the other missed */
     uint32_t unlinked; /* LINKING: who has still to say LINKED */
     int64_t deadline;
     uint64_t persist;

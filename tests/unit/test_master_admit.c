@@ -214,6 +214,25 @@ TEST(newcomer_without_any_link_is_told_whom_it_could_not_reach_and_where) /* "th
     cluster_free(c);
 }
 
+TEST(newcomer_that_heard_late_of_the_attempt_and_reaches_all_is_admitted) /* the others had given up dialling, and it lost its place */
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 0), *n = peer_join(c, 0);
+    a->unreachable = n->id = a->id + 1;
+    n->no_link = true;
+    peer_vote(c, a, VOTE_UPDATE);
+    EXPECT(a->voting && n->open);
+    a->unreachable = 0;
+    n->no_link = false;
+    peer_linked(n);
+    cluster_pass(c, 1000);
+    EXPECT(!a->voting && n->open);
+    EXPECT_EQ(n->member_count, 2);
+    EXPECT_EQ(n->edge_count, 0);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
 TEST(newcomer_that_does_not_link_in_time_is_refused)
 {
     struct cluster *c = cluster_new();

@@ -26,7 +26,7 @@ static uint32_t unsent_to(const struct exec *x, bool final_only)
 static struct exec_wait wait_take(const struct exec *x, bool final_only)
 {
     uint32_t partner = unsent_to(x, final_only);
-    return (struct exec_wait){.kind = partner == PLAN_NOBODY ? EXEC_WAIT_NOBODY : EXEC_WAIT_TAKE, .partner = partner};
+    return (struct exec_wait){partner == PLAN_NOBODY ? EXEC_WAIT_NOBODY : EXEC_WAIT_TAKE, partner};
 }
 
 static bool may_send(const struct exec_peer *p)
@@ -37,7 +37,7 @@ static bool may_send(const struct exec_peer *p)
 /* Our own room is short: it comes back from those who hold it. */
 static struct exec_wait wait_room(const struct exec *x)
 {
-    struct exec_wait w = {.kind = EXEC_WAIT_ROOM, .partner = PLAN_NOBODY};
+    struct exec_wait w = {EXEC_WAIT_ROOM, PLAN_NOBODY};
     for (uint32_t i = 0; i < x->plan->partner_count; i++) {
         if (x->peers[i].ready && !x->peers[i].in_place && may_send(&x->peers[i])) {
             w.partner = i;
@@ -46,10 +46,10 @@ static struct exec_wait wait_room(const struct exec *x)
     return w;
 }
 
-static struct exec_wait waits_for(const struct exec *x)
+struct exec_wait exec_waits_for(const struct exec *x)
 {
     if (x->stopped) {
-        return (struct exec_wait){.kind = EXEC_WAIT_NOBODY, .partner = PLAN_NOBODY};
+        return (struct exec_wait){EXEC_WAIT_NOBODY, PLAN_NOBODY};
     }
     if (x->done) {
         return wait_take(x, false);
@@ -60,21 +60,14 @@ static struct exec_wait waits_for(const struct exec *x)
         step++; /* the own input waits for the first that comes to it */
     }
     if (step->kind == STEP_COPY || step->kind == STEP_PACK) {
-        return (struct exec_wait){.kind = EXEC_WAIT_NOBODY, .partner = PLAN_NOBODY};
+        return (struct exec_wait){EXEC_WAIT_NOBODY, PLAN_NOBODY};
     }
     if (step->kind != STEP_FOLD && step->kind != STEP_RECV) {
         return wait_take(x, true);
     }
     const struct exec_peer *p = &x->peers[step->partner];
     bool short_of_room = step->kind == STEP_FOLD && p->starved && !may_send(p) && exec_next_is_ready(x, p);
-    return short_of_room ? wait_room(x) : (struct exec_wait){.kind = EXEC_WAIT_DATA, .partner = step->partner};
-}
-
-struct exec_wait exec_waits_for(const struct exec *x)
-{
-    struct exec_wait w = waits_for(x);
-    w.program = w.partner != PLAN_NOBODY && !x->peers[w.partner].ready;
-    return w;
+    return short_of_room ? wait_room(x) : (struct exec_wait){EXEC_WAIT_DATA, step->partner};
 }
 
 void exec_edge_clear(struct exec_edge *edge)
@@ -107,9 +100,6 @@ static bool moves(const struct exec_watch *w, const struct exec_wait *wait, cons
 {
     if (MUTANT(SLOW_IS_STILL)) {
         return wait->kind == EXEC_WAIT_NOBODY;
-    }
-    if (wait->program) {
-        return true;
     }
     switch (wait->kind) {
     case EXEC_WAIT_NOBODY:

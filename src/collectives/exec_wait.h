@@ -8,7 +8,7 @@
  *
  * A rank sees its own connections only.  It cannot see that the one it waits for waits in turn, for frames that stand in a queue, or
  * for our room.  So a rank whose operation moves tells its partners when it last did (EXEC_MOVED, EXEC_TELL), in a CREDIT that may
- * grant nothing.  A rank that waits for a program moves.  A rank takes this move of the one it waits for as its own, and passes it on as one that is a rank further away.  No
+ * grant nothing.  A rank takes this move of the one it waits for as its own, and passes it on as one that is a rank further away.  No
  * chain of waits is longer than the world, so one from further away has gone round a circle of ranks, and counts for nothing.
  *
  * Invariant: nothing here asks for bytes that the sender may not send, or that stand behind others which move.
@@ -28,7 +28,6 @@ enum exec_wait_kind {
 struct exec_wait {
     enum exec_wait_kind kind;
     uint32_t partner; /* PLAN_NOBODY: no other */
-    bool program;     /* partner has not launched it, which others that wait for us may not see */
 };
 
 /* At the oldest unfinished frame. */

@@ -157,13 +157,6 @@ static void admit_attempt(struct world *w)
     }
 }
 
-/* It has a link with each, the others miss theirs with it: they had given up dialling when it heard of the attempt. */
-static bool is_doubtful(const struct world *w, uint64_t unlinked)
-{
-    const struct member *mb = member_find(w, unlinked);
-    return mb != NULL && mb->links_all && !w->admit.doubted;
-}
-
 /* All have linked: relays are found, or who cannot be reached goes and there is a new attempt. */
 static void admit_close(struct world *w)
 {
@@ -172,8 +165,9 @@ static void admit_close(struct world *w)
         if (!g->in_batch) {
             continue;
         }
+        bool doubtful = edges_one_sided(view_next(g)); /* one end has a link that the other had given up before it heard of the attempt */
         uint64_t unlinked = edges_close(w, g);
-        if (unlinked != 0 && is_doubtful(w, unlinked)) {
+        if (unlinked != 0 && doubtful && !w->admit.doubted) {
             w->admit.doubted = true;
             admit_attempt(w);
             return;
@@ -302,7 +296,7 @@ void admit_linked(struct world *w, struct member *mb, uint64_t view, struct read
     for (uint32_t i = 0; i < l.failed; i++) {
         uint64_t id = get_u64(r);
         bool known = counts && id != mb->id && view_has(view_next(g), id);
-        if (known && !edges_note(view_next(g), id, mb->id, w->common->edge_limit)) {
+        if (known && !edges_misses(view_next(g), mb->id, id, w->common->edge_limit)) {
             member_exclude(w, mb, CAUSE_KICK_UNREACHABLE, "too many pairs without a link");
             return;
         }
@@ -311,7 +305,6 @@ void admit_linked(struct world *w, struct member *mb, uint64_t view, struct read
         member_violation(w, mb, "a linked that cannot be read");
     } else if (counts) {
         mb->linked = true;
-        mb->links_all = l.failed == 0;
         --*left;
         if (mb->phase == MEMBER_ACCEPTED) {
             mb->known_view = view_current(g)->view; /* ADMIT came behind it on the same connection */

@@ -34,7 +34,7 @@ bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y)
     return at < v->edges && v->edge[at].a == a && v->edge[at].b == b;
 }
 
-bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t capacity)
+static bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t capacity)
 {
     uint64_t a = x < y ? x : y, b = x < y ? y : x;
     if (edges_missing(v, a, b)) {
@@ -50,6 +50,25 @@ bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t capacity
     v->linked[at] = 0;
     v->edges++;
     return true;
+}
+
+bool edges_misses(struct view_record *v, uint64_t from, uint64_t to, uint32_t capacity)
+{
+    if (!edges_note(v, from, to, capacity)) {
+        return false;
+    }
+    v->linked[edge_place(v, from < to ? from : to, from < to ? to : from)] |= from < to ? 1 : 2;
+    return true;
+}
+
+bool edges_one_sided(const struct view_record *v)
+{
+    for (uint32_t i = 0; i < v->edges; i++) {
+        if (v->linked[i] == 1 || v->linked[i] == 2) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A member that is linked with both; 0 if there is none. */

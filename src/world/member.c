@@ -239,6 +239,7 @@ void member_heartbeat(struct world *w, struct member *mb, const struct msg_heart
     mb->wait = mb->phase == MEMBER_ACCEPTED && view == view_current(member_group(w, mb))->view ? hb->wait
                                                                                              : (struct peer_wait){0};
     if (mb->wait.phase == WAIT_LAUNCH) {
+        mb->launch_at = w->common->now;
         suspect_blocked(w, mb, &mb->wait);
     }
 }

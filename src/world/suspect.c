@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
+#include "core/clock.h"
 #include "core/id.h"
 #include "core/mutant.h"
 #include "world/world_state.h"
@@ -213,11 +214,20 @@ void suspect_tell_wait(const struct world *w, const struct member *mb, struct ms
     hb->vote = at->vote.kind;
 }
 
+/* It waits for a program, or did a stall time ago: those who wait for it have counted that time, and would complain as soon as the launch came. */
+static bool waits_for_program(const struct world *w, const struct member *at)
+{
+    const struct view_record *v = view_current(member_group(w, at));
+    int64_t stall = v->plan.stall_ms > 0 ? (int64_t)v->plan.stall_ms * CLOCK_MS : w->common->config.dead_ns;
+    bool lately = at->launch_at != 0 && w->common->now - at->launch_at < stall + member_heartbeat_ns(w, at);
+    return at->wait.phase == WAIT_LAUNCH || lately;
+}
+
 /* In the end this one waits for a program: over whom it waits for data of, one that has not launched is reached. */
 static bool waits_for_launch(const struct world *w, const struct member *at)
 {
     for (uint32_t steps = w->member_room; at != NULL && steps > 0; steps--) {
-        if (at->wait.phase == WAIT_LAUNCH) {
+        if (waits_for_program(w, at)) {
             return true;
         }
         at = waited_on(w, at);

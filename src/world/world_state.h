@@ -86,13 +86,13 @@ struct member {
     struct msg_answer answer; /* the last one, for replay */
     bool answer_by_view, replay_late;
     /* freeze, admission */
-    bool reported, joining, linked, links_all; /* links_all: when it last said so it had a link with each */
+    bool reported, joining, linked;
     /* stalls */
     struct peer_wait wait;  /* of its last heartbeat in this view */
     uint64_t waits_for;     /* told in this collecting window, 0 none */
     uint64_t unheard_by;    /* ... who hears nothing of it, while the master does not either; 0 nobody */
     uint64_t blamed_by;     /* who made its last stall, 0 none */
-    int64_t blamed_at;
+    int64_t blamed_at, launch_at; /* launch_at: when it last said that it waits for a launch; 0: never */
     /* shared state */
     bool synced;            /* took part in the last sync of the group */
     bool distrusted;        /* sent wrong bytes in this vote */
@@ -513,7 +513,8 @@ void breaks_check(const struct world *w, const struct group *g);
 
 /* edges.c */
 bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
-bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
+bool edges_misses(struct view_record *v, uint64_t from, uint64_t to, uint32_t capacity); /* says a member of a view being made; false: no room */
+bool edges_one_sided(const struct view_record *v); /* ... and the other end of some pair has the link, before edges_close */
 struct edge_report {
     uint64_t from, to;
     bool counts, unreachable;

@@ -20,7 +20,7 @@ static void start_mutant(void)
 static bool still(enum exec_wait_kind kind, uint64_t received, uint64_t granted, uint64_t sent, uint64_t lane_bytes)
 {
     struct exec_watch w;
-    struct exec_wait wait = {.kind = kind, .partner = 1};
+    struct exec_wait wait = {kind, 1};
     bool stalled = false;
     start_mutant();
     exec_watch_start(&w, 0);
@@ -50,24 +50,6 @@ TEST(bytes_of_what_the_sender_launched_before_are_progress) /* it stands behind 
     EXPECT(!still(EXEC_WAIT_DATA, 5, NONE, NONE, 0));
 }
 
-TEST(a_wait_for_a_program_is_no_standstill) /* who waited for this rank complained of it as soon as the late one had launched */
-{
-    struct exec_watch w;
-    struct exec_wait wait = {.kind = EXEC_WAIT_DATA, .partner = 1, .program = true};
-    struct exec_look look = {.stall_ns = STALL, .theirs = 0, .own = 7};
-    start_mutant();
-    exec_watch_start(&w, 0);
-    for (look.now = STALL / 4; look.now <= 4 * STALL; look.now += STALL / 4) {
-        EXPECT(!exec_watch_stalled(&w, &wait, &look));
-        EXPECT(exec_watch_tells(&w, STALL)); /* so that nobody who waits for this rank takes it to stand still */
-    }
-    wait.program = false;
-    int64_t launched = look.now - STALL / 4;
-    for (; !exec_watch_stalled(&w, &wait, &look); look.now += STALL / 4) {
-    }
-    EXPECT_EQ(look.now, launched + STALL);
-}
-
 TEST(bytes_of_what_it_launched_later_are_none) /* else a peer that never serves one operation is never found */
 {
     EXPECT(still(EXEC_WAIT_DATA, 6, NONE, NONE, 1));
@@ -92,7 +74,7 @@ TEST(a_lane_short_of_room_gets_on_by_whatever_it_receives)
 TEST(a_process_that_stood_still_itself_blames_nobody)
 {
     struct exec_watch w;
-    struct exec_wait wait = {.kind = EXEC_WAIT_DATA, .partner = 1};
+    struct exec_wait wait = {EXEC_WAIT_DATA, 1};
     exec_watch_start(&w, 0);
     EXPECT(!exec_watch_stalled(&w, &wait, &(struct exec_look){.now = 10 * STALL, .stall_ns = STALL}));
     EXPECT(!exec_watch_stalled(&w, &wait, &(struct exec_look){.now = 10 * STALL + STALL / 2, .stall_ns = STALL}));
@@ -120,7 +102,7 @@ static int64_t chain_stalls(int64_t moves_until, uint32_t last_for, int64_t end)
         for (uint32_t k = 0; k < CHAIN; k++) {
             uint32_t of = k + 1 < CHAIN ? k + 1 : last_for;
             bool moves = k + 1 == CHAIN && now < moves_until;
-            struct exec_wait wait = moves ? (struct exec_wait){.kind = EXEC_WAIT_NOBODY, .partner = PLAN_NOBODY} : (struct exec_wait){.kind = EXEC_WAIT_DATA, .partner = of};
+            struct exec_wait wait = moves ? (struct exec_wait){EXEC_WAIT_NOBODY, PLAN_NOBODY} : (struct exec_wait){EXEC_WAIT_DATA, of};
             struct exec_look look = {.now = now * CLOCK_MS, .stall_ns = STALL * CLOCK_MS, .theirs = 5, .own = 7};
             if (now % LOOK == k * LOOK / CHAIN && exec_watch_stalled(&w[k], &wait, &look)) {
                 return now;
@@ -159,7 +141,7 @@ TEST(a_move_that_has_gone_round_a_circle_of_waits_counts_for_nothing) /* each ra
 TEST(a_move_of_a_rank_that_is_not_waited_for_counts_for_nothing)
 {
     struct exec_watch w;
-    struct exec_wait wait = {.kind = EXEC_WAIT_DATA, .partner = 1};
+    struct exec_wait wait = {EXEC_WAIT_DATA, 1};
     exec_watch_start(&w, 1);
     exec_watch_heard(&w, &wait, 3, 2, &(struct exec_move){STALL / 2, 0});
     EXPECT_EQ(w.moved.at, 1);
@@ -190,7 +172,7 @@ TEST(a_peer_whose_connection_shows_that_it_gets_on_needs_no_telling) /* tells of
 TEST(a_standstill_that_was_reported_is_no_move)
 {
     struct exec_watch w;
-    struct exec_wait wait = {.kind = EXEC_WAIT_DATA, .partner = 1};
+    struct exec_wait wait = {EXEC_WAIT_DATA, 1};
     exec_watch_start(&w, 1);
     for (int64_t now = LOOK; now <= 2 * STALL; now += LOOK) {
         (void)exec_watch_stalled(&w, &wait, &(struct exec_look){.now = now, .stall_ns = STALL});

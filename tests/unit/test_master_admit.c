@@ -233,6 +233,36 @@ TEST(newcomer_that_heard_late_of_the_attempt_and_reaches_all_is_admitted) /* the
     cluster_free(c);
 }
 
+TEST(attempt_is_made_again_whichever_end_heard_late_of_it) /* the newer end was excluded, though the older one had the link by then */
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 0), *n = peer_join(c, 0);
+    n->unreachable = a->id;
+    a->no_link = true;
+    peer_vote(c, a, VOTE_UPDATE);
+    EXPECT(a->voting && n->open);
+    n->unreachable = 0;
+    a->no_link = false;
+    peer_linked(a);
+    cluster_pass(c, 1000);
+    EXPECT(!a->voting && n->open);
+    EXPECT_EQ(n->member_count, 2);
+    cluster_free(c);
+}
+
+TEST(pair_that_both_ends_miss_is_not_tried_again) /* all others would wait for nothing */
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 0), *n = peer_join(c, 0);
+    a->unreachable = a->id + 1;
+    n->unreachable = a->id;
+    uint32_t before = a->admit.attempt;
+    peer_vote(c, a, VOTE_UPDATE);
+    EXPECT_EQ(n->admit.attempt, before + 1);
+    EXPECT_EQ(n->fence.cause, CAUSE_KICK_UNREACHABLE);
+    cluster_free(c);
+}
+
 TEST(newcomer_that_does_not_link_in_time_is_refused)
 {
     struct cluster *c = cluster_new();

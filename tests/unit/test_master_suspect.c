@@ -37,8 +37,13 @@ TEST(chain_that_ends_at_a_launch_blames_nobody) /* a peer is excluded because th
         cluster_pass(c, 10000);
     }
     EXPECT_EQ(p[0].member_count, 5);
-    waits(c, &p[3], &p[4], WAIT_DATA); /* it has launched now, and 2 still stands still */
+    waits(c, &p[3], &p[4], WAIT_DATA); /* it has launched now: who waits for 3 has counted the time before, too */
     stalls(c, &p[0], &p[1]);
+    stalls(c, &p[1], &p[2]);
+    cluster_pass(c, 250);
+    EXPECT(!peer_saw(&p[0], "FREEZE"));
+    cluster_pass(c, 11000);
+    stalls(c, &p[0], &p[1]); /* a stall time later 2 still stands still */
     stalls(c, &p[1], &p[2]);
     cluster_pass(c, 250);
     EXPECT_EQ(p[0].last_view.cause, CAUSE_NO_PROGRESS);

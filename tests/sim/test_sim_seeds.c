@@ -408,6 +408,11 @@ TEST(a_late_launch_is_nobodys_standstill) /* who waited for a member that waited
     SEEDS_PASS(1805000985622);
 }
 
+TEST(crowd_wishes_for_no_ring_whose_round_takes_longer_than_the_stall_time) /* it was ended again and again, for 190 s */
+{
+    SEEDS_PASS(1805000879739);
+}
+
 TEST(newcomer_that_hears_late_of_an_attempt_keeps_its_place) /* its master line was cut for as long as the others dialled it */
 {
     SEEDS_PASS(1805000710685);

@@ -223,22 +223,25 @@ static void *admit(void *user)
     struct reader r;
     struct writer w;
     bool alive = true;
-    while (alive && h.type != FRAME_ADMIT) {
-        if (h.type == 0 || h.type == FRAME_ANSWER) {
-            writer_init(&w, bytes, sizeof bytes);
-            put_vote(&w, &(struct msg_vote){.number = member->number++, .kind = VOTE_UPDATE});
-            client_frame(&f, FRAME_VOTE, member->run, &w);
-            alive = client_send(member->fd, f.at, f.size);
+    for (int attempt = 0; alive && attempt < 2; attempt++) { /* the master asks once more, since the newcomer misses what this one has */
+        h.type = attempt == 0 ? 0 : FRAME_LINKED;
+        while (alive && h.type != FRAME_ADMIT) {
+            if (h.type == 0 || h.type == FRAME_ANSWER) {
+                writer_init(&w, bytes, sizeof bytes);
+                put_vote(&w, &(struct msg_vote){.number = member->number++, .kind = VOTE_UPDATE});
+                client_frame(&f, FRAME_VOTE, member->run, &w);
+                alive = client_send(member->fd, f.at, f.size);
+            }
+            alive = alive && client_read(member->fd, raw, sizeof raw) && frame_get(raw, &h) && h.length <= CLIENT_FRAME &&
+                    client_read(member->fd, payload, h.length);
         }
-        alive = alive && client_read(member->fd, raw, sizeof raw) && frame_get(raw, &h) && h.length <= CLIENT_FRAME &&
-                client_read(member->fd, payload, h.length);
-    }
-    reader_init(&r, payload, h.length);
-    if (alive && get_admit(&r, &m)) {
-        writer_init(&w, bytes, sizeof bytes);
-        put_linked(&w, &(struct msg_linked){.attempt = m.attempt});
-        client_frame(&f, FRAME_LINKED, member->run, &w);
-        member->linked = client_send(member->fd, f.at, f.size);
+        reader_init(&r, payload, h.length);
+        if (alive && get_admit(&r, &m)) {
+            writer_init(&w, bytes, sizeof bytes);
+            put_linked(&w, &(struct msg_linked){.attempt = m.attempt});
+            client_frame(&f, FRAME_LINKED, member->run, &w);
+            member->linked = client_send(member->fd, f.at, f.size);
+        }
     }
     return NULL;
 }

@@ -77,7 +77,7 @@ static void grown(struct stream *s, uint32_t more)
     }
 }
 
-/* None if a lane's part of the staging memory is less than a block. */
+/* Frames that its first window may have beyond FLOW_BASE; none if a lane's part of the staging memory is less than a block. */
 static uint32_t first_most(const struct stream *s)
 {
     const struct lane *lane = s->lane;

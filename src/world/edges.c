@@ -52,12 +52,20 @@ static bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t c
     return true;
 }
 
+/* The mark of `from` at its missing edge with `to`; null if that is none of the view. */
+static uint8_t *mark_in(struct view_record *v, uint64_t from, uint64_t to, uint8_t *bit)
+{
+    *bit = from < to ? 1 : 2;
+    return edges_missing(v, from, to) ? &v->linked[edge_place(v, from < to ? from : to, from < to ? to : from)] : NULL;
+}
+
 bool edges_misses(struct view_record *v, uint64_t from, uint64_t to, uint32_t capacity)
 {
     if (!edges_note(v, from, to, capacity)) {
         return false;
     }
-    v->linked[edge_place(v, from < to ? from : to, from < to ? to : from)] |= from < to ? 1 : 2;
+    uint8_t bit, *mark = mark_in(v, from, to, &bit);
+    *mark |= bit;
     return true;
 }
 
@@ -193,20 +201,12 @@ bool edges_healed(const struct world *w, const struct group *g)
     return false;
 }
 
-/* The mark of `from` at its missing edge with `to`; null if that is none of the published view. */
-static uint8_t *mark_of(struct group *g, uint64_t from, uint64_t to, uint8_t *bit)
-{
-    struct view_record *v = view_current(g);
-    *bit = from < to ? 1 : 2;
-    return edges_missing(v, from, to) ? &v->linked[edge_place(v, from < to ? from : to, from < to ? to : from)] : NULL;
-}
-
 void edges_linked(struct world *w, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r)
 {
     struct group *g = member_group(w, mb);
     bool counts = mb->phase == MEMBER_ACCEPTED && view == view_current(g)->view;
     for (uint32_t i = 0; i < l->failed; i++) {
-        uint8_t bit, *mark = mark_of(g, mb->id, get_u64(r), &bit);
+        uint8_t bit, *mark = mark_in(view_current(g), mb->id, get_u64(r), &bit);
         if (counts && mark != NULL) {
             *mark |= bit;
             w->changed = true;
@@ -219,7 +219,7 @@ void edges_linked(struct world *w, struct member *mb, const struct msg_linked *l
 
 void edges_unlinked(struct group *g, uint64_t from, uint64_t to)
 {
-    uint8_t bit, *mark = mark_of(g, from, to, &bit);
+    uint8_t bit, *mark = mark_in(view_current(g), from, to, &bit);
     if (mark != NULL) {
         *mark &= (uint8_t)~bit;
     }

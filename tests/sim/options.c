@@ -63,7 +63,7 @@ void options_draw(struct options *o, uint64_t seed)
     o->ring = rng_below(&r, 2) != 0;
     /* Limits of the library: one element goes round a ring alone: nobody else has anything to do meanwhile, and that must not look like a standstill. */
     o->places = !large && o->latency_ns <= 5 * CLOCK_MS && mix64(seed, 95) % 3 != 0; /* without a draw of its own */
-    int64_t hop_ns = o->latency_ns * (o->places ? 1 + PLACES_APART : 1) + o->jitter_ns, round_ns = 2 * (int64_t)(o->peers + 8) * hop_ns;
+    int64_t round_ns = algorithms_round_ns(o);
     o->ring = o->ring && round_ns < o->stall_ns;
     /* And who has sent its part waits while all others send theirs into what room there is. */
     o->room_slots = round_ns / (o->room_slots / 2) < o->stall_ns ? o->room_slots : 32;

@@ -46,11 +46,10 @@ static uint16_t round_only(const struct options *o, uint16_t allowed)
     return round != 0 ? round : allowed;
 }
 
-/* Whether one element that goes round all peers alone, or down a chain of them, comes back before that looks like a standstill (options.c). */
-static bool round_fits(const struct options *o)
+int64_t algorithms_round_ns(const struct options *o)
 {
     int64_t hop_ns = o->latency_ns * (o->places ? 1 + PLACES_APART : 1) + o->jitter_ns;
-    return 2 * (int64_t)(o->peers + 8) * hop_ns < o->stall_ns;
+    return 2 * (int64_t)(o->peers + 8) * hop_ns;
 }
 
 /* Each has measured something else, all have the same environment; without draws of their own. */
@@ -74,7 +73,7 @@ void algorithms_config(const struct options *o, struct node *n)
     if (o->wishes != NULL) {
         n->config.wishes = *o->wishes;
     }
-    for (int k = 0; k < PLAN_KINDS && o->crowd && !round_fits(o); k++) { /* options_draw has looked before there were so many */
+    for (int k = 0; k < PLAN_KINDS && o->crowd && algorithms_round_ns(o) >= o->stall_ns; k++) { /* options_draw has looked before there were so many */
         uint16_t allowed = n->config.wishes.allowed[k] != 0 ? n->config.wishes.allowed[k] : UINT16_MAX;
         uint16_t short_ways = (uint16_t)(allowed & ~(1u << PLAN_RING | 1u << PLAN_CHAIN | 1u << PLAN_FOREST));
         n->config.wishes.allowed[k] = short_ways != 0 ? short_ways : (uint16_t)(1u << PLAN_DIRECT);

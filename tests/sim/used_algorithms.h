@@ -22,6 +22,8 @@ struct options;
 struct run;
 struct session_outcome;
 
+/* What one element needs that goes round all peers alone, and back: beyond the stall time it looks like a standstill. */
+int64_t algorithms_round_ns(const struct options *o);
 void algorithms_config(const struct options *o, struct node *n);
 uint8_t algorithms_kind(const struct options *o, uint64_t draw); /* of a call in the order of issue */
 void algorithms_fault(struct cluster *cl, const struct node *n); /* is about to happen to that process */

@@ -214,17 +214,17 @@ TEST(newcomer_without_any_link_is_told_whom_it_could_not_reach_and_where) /* "th
     cluster_free(c);
 }
 
-TEST(newcomer_that_heard_late_of_the_attempt_and_reaches_all_is_admitted) /* the others had given up dialling, and it lost its place */
+/* `late` hears of the attempt when `other` has given up dialling it, and reaches it then; they are all members of the next view. */
+static void hears_late(struct cluster *c, struct peer *late, struct peer *other)
 {
-    struct cluster *c = cluster_new();
-    struct peer *a = peer_join(c, 0), *n = peer_join(c, 0);
-    a->unreachable = n->id = a->id + 1;
-    n->no_link = true;
+    struct peer *a = &c->peers[0], *n = &c->peers[1];
+    other->unreachable = late->id;
+    late->no_link = true;
     peer_vote(c, a, VOTE_UPDATE);
     EXPECT(a->voting && n->open);
-    a->unreachable = 0;
-    n->no_link = false;
-    peer_linked(n);
+    other->unreachable = 0;
+    late->no_link = false;
+    peer_linked(late);
     cluster_pass(c, 1000);
     EXPECT(!a->voting && n->open);
     EXPECT_EQ(n->member_count, 2);
@@ -233,21 +233,19 @@ TEST(newcomer_that_heard_late_of_the_attempt_and_reaches_all_is_admitted) /* the
     cluster_free(c);
 }
 
+TEST(newcomer_that_heard_late_of_the_attempt_and_reaches_all_is_admitted) /* the others had given up dialling, and it lost its place */
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 0), *n = peer_join(c, 0);
+    n->id = a->id + 1;
+    hears_late(c, n, a);
+}
+
 TEST(attempt_is_made_again_whichever_end_heard_late_of_it) /* the newer end was excluded, though the older one had the link by then */
 {
     struct cluster *c = cluster_new();
     struct peer *a = peer_join(c, 0), *n = peer_join(c, 0);
-    n->unreachable = a->id;
-    a->no_link = true;
-    peer_vote(c, a, VOTE_UPDATE);
-    EXPECT(a->voting && n->open);
-    n->unreachable = 0;
-    a->no_link = false;
-    peer_linked(a);
-    cluster_pass(c, 1000);
-    EXPECT(!a->voting && n->open);
-    EXPECT_EQ(n->member_count, 2);
-    cluster_free(c);
+    hears_late(c, a, n);
 }
 
 TEST(pair_that_both_ends_miss_is_not_tried_again) /* all others would wait for nothing */

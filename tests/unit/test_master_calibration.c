@@ -79,10 +79,19 @@ TEST(view_counts_with_what_operations_have_shown) /* it chose a plan that took t
 
 static void update(struct cluster *c)
 {
-    for (int i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
         peer_vote(c, &c->peers[i], VOTE_UPDATE);
     }
     EXPECT(!c->peers[0].voting);
+}
+
+/* All members have told that, and nobody asks for a while. */
+static void all_say(struct cluster *c, enum took_kind kind, uint16_t permille)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        says(c, &c->peers[i], c->peers[i].view, kind, permille);
+    }
+    cluster_pass(c, 31000);
 }
 
 TEST(update_makes_a_view_of_what_operations_have_shown) /* a loop that never asks for a better ring kept its slow plan */
@@ -341,14 +350,9 @@ TEST(word_of_members_takes_the_place_of_what_their_number_says) /* ... and is fo
     struct cluster *c = measured_apart(8, 50000000);
     struct peer *p = c->peers;
     uint32_t before = p[0].last_view.plan.link_ps;
-    for (int i = 0; i < 8; i++) {
-        says(c, &p[i], p[0].view, TOOK_DIRECT, 2000); /* of a prediction that has the factor in it */
-    }
-    cluster_pass(c, 31000);
+    all_say(c, TOOK_DIRECT, 2000); /* of a prediction that has the factor in it */
     for (int minute = 0; minute <= 21; minute++) {
-        for (int i = 0; i < 8; i++) {
-            peer_vote(c, &p[i], VOTE_UPDATE);
-        }
+        update(c);
         EXPECT(minute != 0 || times(p[0].last_view.plan.link_ps, before, 2));
         cluster_pass(c, 60000);
     }
@@ -361,24 +365,14 @@ TEST(plan_that_does_well_does_not_make_others_look_slow) /* a ring that was a qu
     struct cluster *c = measured_apart(8, 50000000);
     struct peer *p = c->peers;
     struct plan_view before = p[0].last_view.plan;
-    for (int i = 0; i < 8; i++) {
-        says(c, &p[i], p[0].view, TOOK_DIRECT, 770); /* as its links need */
-    }
-    cluster_pass(c, 31000);
-    for (int i = 0; i < 8; i++) {
-        peer_vote(c, &p[i], VOTE_UPDATE);
-    }
+    all_say(c, TOOK_DIRECT, 770); /* as its links need */
+    update(c);
     EXPECT(times(p[0].last_view.plan.link_ps, before.link_ps, 0.77));
     EXPECT(times(p[0].last_view.plan.ring_ps, before.ring_ps, 0.77));
     EXPECT(times(p[0].last_view.plan.tree_mib_ns, before.tree_mib_ns, 0.77));
     before = p[0].last_view.plan;
-    for (int i = 0; i < 8; i++) {
-        says(c, &p[i], p[0].view, TOOK_DIRECT, 1600);
-    }
-    cluster_pass(c, 31000);
-    for (int i = 0; i < 8; i++) {
-        peer_vote(c, &p[i], VOTE_UPDATE);
-    }
+    all_say(c, TOOK_DIRECT, 1600);
+    update(c);
     EXPECT(times(p[0].last_view.plan.link_ps, before.link_ps, 1.6));
     EXPECT(times(p[0].last_view.plan.ring_ps, before.ring_ps, 1.3)); /* not more than is usual */
     cluster_free(c);
@@ -388,13 +382,8 @@ TEST(fewer_members_take_less_time) /* a group that had shrunk left its plan, who
 {
     struct cluster *c = measured_apart(8, 50000000);
     struct peer *p = c->peers;
-    for (int i = 0; i < 8; i++) {
-        says(c, &p[i], p[0].view, TOOK_DIRECT, 1000);
-    }
-    cluster_pass(c, 31000);
-    for (int i = 0; i < 8; i++) {
-        peer_vote(c, &p[i], VOTE_UPDATE);
-    }
+    all_say(c, TOOK_DIRECT, 1000);
+    update(c);
     for (int i = 7; i > 3; i--) {
         peer_crash(c, &p[i]);
     }

@@ -97,7 +97,7 @@ part_unit() {
 part_sim() { # seeds that are the same each time, then some that nobody has seen
     local run=$build/gcc/tests/sim/sim_run first
     first=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
-    local drawn=("$run" --first "$first" --seeds 5000)
+    local drawn=("$run" --first "$first" --seeds 10000)
     echo "drawn: ${drawn[*]}"
     scripts/run_tests.sh -j "$cores" "$build/gcc" tests/sim && "$run" --seeds 10000 --cells 8 && "${drawn[@]}"
 }

@@ -348,6 +348,14 @@ static bool propose_left(struct world *w, struct group *g)
     return !edges_unsure(w, g);
 }
 
+/* One more attempt to link the members that are left. */
+static void link_left(struct world *w, struct group *g)
+{
+    g->link_attempt = linking_begin(w, g);
+    g->report_by = w->common->now + 2 * w->common->config.admit_ns;
+    linking_send(w, g, g->link_attempt, NULL);
+}
+
 /* All reports are in.  A pair that would be left without link and relay is asked to try before anybody loses its place for it. */
 static void settle_reported(struct world *w, struct group *g)
 {
@@ -355,15 +363,20 @@ static void settle_reported(struct world *w, struct group *g)
         view_decide(w, g, "all reports are in");
         return;
     }
-    g->link_attempt = linking_begin(w, g);
-    g->report_by = w->common->now + 2 * w->common->config.admit_ns;
     world_move(w, PHASE_GROUP, &g->phase, GROUP_LINKING, g->label, view_next(g)->view, "a pair has no relay");
-    linking_send(w, g, g->link_attempt, NULL);
+    g->doubted = false;
+    link_left(w, g);
 }
 
 static void settle_linked(struct world *w, struct group *g)
 {
+    bool doubtful = edges_one_sided(view_next(g)) && !g->doubted;
     uint64_t unlinked = edges_close(w, g);
+    if (unlinked != 0 && doubtful) { /* M10: one end had given up before the other heard of the attempt */
+        g->doubted = true;
+        link_left(w, g);
+        return;
+    }
     if (unlinked != 0) {
         edges_exclude(w, g, unlinked);
         return;

@@ -188,9 +188,9 @@ struct group {
     uint8_t cause;         /* why, of the freeze that comes or runs */
     uint64_t culprit;
     char text[BOUNDS_TEXT];
-    uint32_t attempt;      /* of freezes, counts on */
-    uint32_t survivors;
+    uint32_t attempt, survivors; /* of freezes, counts on; of this one */
     uint32_t link_attempt; /* LINKING: what its ADMIT was numbered */
+    bool doubted;          /* LINKING: this is the second attempt, since one end of a pair had the link that the other missed */
     int64_t report_by;     /* FREEZING, LINKING: survivors that have not answered until then are none any more */
     uint32_t counted;      /* scratch of view_sizes */
     struct tally tally;

@@ -175,11 +175,43 @@ TEST(pair_that_tried_in_vain_loses_its_newer_end)
 {
     struct cluster *c = apart();
     struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
+    a->unreachable = b->id;
     b->unreachable = a->id;
     peer_crash(c, d);
     EXPECT_EQ(b->fence.cause, CAUSE_KICK_UNREACHABLE);
     EXPECT_EQ(a->member_count, 1);
     EXPECT_STR(a->log, "FREEZE ADMIT FREEZE VIEW ");
+    cluster_free(c);
+}
+
+TEST(survivor_that_heard_late_of_the_attempt_keeps_its_place) /* the other had given up dialling by then, and one of them was excluded */
+{
+    for (int i = 0; i < 2; i++) {
+        struct cluster *c = apart();
+        struct peer *late = &c->peers[i], *other = &c->peers[1 - i];
+        other->unreachable = late->id;
+        late->no_link = true;
+        peer_crash(c, &c->peers[2]);
+        other->unreachable = 0;
+        late->no_link = false;
+        peer_linked(late);
+        cluster_pass(c, 1000);
+        EXPECT_EQ(late->member_count, 2);
+        EXPECT_EQ(late->edge_count, 0);
+        EXPECT_STR(other->log, "FREEZE ADMIT ADMIT VIEW ");
+        EXPECT(!master_poisoned(c->master));
+        cluster_free(c);
+    }
+}
+
+TEST(pair_that_one_end_alone_reaches_is_tried_once_more_only) /* the others would wait for ever */
+{
+    struct cluster *c = apart();
+    struct peer *a = &c->peers[0], *b = &c->peers[1];
+    b->unreachable = a->id;
+    peer_crash(c, &c->peers[2]);
+    EXPECT_EQ(b->fence.cause, CAUSE_KICK_UNREACHABLE);
+    EXPECT_STR(a->log, "FREEZE ADMIT ADMIT FREEZE VIEW ");
     cluster_free(c);
 }
 

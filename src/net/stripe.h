@@ -80,7 +80,8 @@ struct stripe {
 
 enum {
     STRIPE_PARTS = 8,        /* of the caller's that one call looks at */
-    STRIPE_BEGUN = 64 << 10, /* bytes of data: a stripe that sends less keeps to its first socket */
+    STRIPE_FEW = 4,          /* so many sockets come at once, so that the first call finds them there */
+    STRIPE_BEGUN = 64 << 10, /* bytes of data: a stripe that sends less keeps to its first socket, where more than those are wanted */
     STRIPE_DATA_LEAST = 4 << 10, /* bytes at once: grants are less, and a lost one has nothing behind it that would tell */
     STRIPE_SHARE = 8,        /* one part of so many of the sockets that are left */
     STRIPE_UNSENT_LEAST = 32 << 10, /* may wait in each of several sockets, whatever their windows: the records of others wait for it */
@@ -102,6 +103,7 @@ pccl_status stripe_receive(struct transport *t, struct iovec *parts, int count, 
 
 /* stripe_settle.c */
 void stripe_measure(struct stripe *s, int64_t now); /* what it carries, and whether other sockets are wanted for that */
+void stripe_start(struct stripe *s); /* it is made: wants the sockets that its path is known to need, if they are few */
 void stripe_sent(struct stripe *s, size_t bytes); /* data: with the first of them it wants the sockets that its path is known to need */
 void stripe_bound_unsent(struct stripe_socket *k, int bytes); /* not more than so many may wait in it to be sent first */
 void stripe_bound(struct stripe *s, int64_t now); /* binds the rates of sockets that flood their path, has BBR begin anew */

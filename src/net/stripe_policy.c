@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    POLICY_FIRST = 16,   /* sockets of all lanes on a long path with losses */
+    POLICY_FIRST = 16,   /* sockets of all lanes on a long path whose congestion control answers each loss */
+    POLICY_FIRST_BBR = 4, /* of all lanes to all peers: more of them overrun the queue of a line that they share */
     POLICY_GAIN = 5,     /* percent that a trial has to gain, and that a trial of fewer may lose */
     POLICY_SETTLED = 10, /* percent between two samples below which a rate no longer grows */
     POLICY_CLEAR = 50,   /* percent: so much that a trial ends at once, and the next one begins */
@@ -39,9 +40,10 @@ bool stripe_policy_answers_loss(const char *congestion)
     return congestion[0] != '\0' && strncmp(congestion, "bbr", 3) != 0;
 }
 
-uint32_t stripe_policy_first(bool answers_loss, uint32_t rtt_us, uint32_t lanes)
+uint32_t stripe_policy_first(const struct stripe_first *f)
 {
-    return answers_loss && rtt_us >= STRIPE_FAR_US ? (POLICY_FIRST + lanes - 1) / lanes : 1;
+    uint32_t lanes = f->lanes > 0 ? f->lanes : 1, all = f->answers_loss ? lanes : lanes * (f->peers > 0 ? f->peers : 1);
+    return f->rtt_us >= STRIPE_FAR_US ? ((f->answers_loss ? POLICY_FIRST : POLICY_FIRST_BBR) + all - 1) / all : 1;
 }
 
 bool stripe_policy_held(const struct stripe_hold *h)

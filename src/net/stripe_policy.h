@@ -60,9 +60,14 @@ struct stripe_settled {
 
 /* Whether a congestion control of that name, "" if it is not known, answers each loss, as CUBIC does. */
 bool stripe_policy_answers_loss(const char *congestion);
-/* How many each of so many stripes begins with on a path of which nothing else is known.  Where each loss is answered, one would take
- * minutes to fill a long path. */
-uint32_t stripe_policy_first(bool answers_loss, uint32_t rtt_us, uint32_t lanes);
+struct stripe_first {
+    bool answers_loss;
+    uint32_t rtt_us;
+    uint32_t lanes, peers; /* stripes to each peer, and peers, that share the line of this host; 0 counts as 1 */
+};
+/* How many sockets a stripe begins with on a path of which nothing else is known.  Where each loss is answered, one would take minutes to
+ * fill a long path.  BBR fills it with one, but its search begins with ten packets a socket, and a lost packet halts it for a round trip. */
+uint32_t stripe_policy_first(const struct stripe_first *f);
 
 /* For most of the span no socket took more; or their windows were used up, and there was more to send. */
 bool stripe_policy_held(const struct stripe_hold *h);

@@ -171,6 +171,19 @@ static void bound_first(struct stripe *s)
     }
 }
 
+static void begin_with_policy(struct stripe *s)
+{
+    bound_first(s);
+    use_sockets(s, s->policy.count, stripe_policy_keep(&s->policy));
+}
+
+void stripe_start(struct stripe *s)
+{
+    if (s->config.fixed == 0 && s->policy.count <= STRIPE_FEW) {
+        begin_with_policy(s);
+    }
+}
+
 void stripe_sent(struct stripe *s, size_t bytes)
 {
     if (s->begun >= STRIPE_BEGUN || s->config.fixed > 0 || bytes < STRIPE_DATA_LEAST) {
@@ -178,8 +191,7 @@ void stripe_sent(struct stripe *s, size_t bytes)
     }
     s->begun += bytes;
     if (s->begun >= STRIPE_BEGUN) {
-        bound_first(s);
-        use_sockets(s, s->policy.count, stripe_policy_keep(&s->policy));
+        begin_with_policy(s);
     }
 }
 

@@ -78,6 +78,7 @@ struct stripe_config {
     struct stripe_paths *paths; /* borrowed: where what its policy finds is kept; null: nowhere */
     uint64_t path;         /* names the way to the other end there */
     uint32_t lanes;        /* so many stripes share it */
+    uint32_t peers;        /* that this process has stripes to */
     void (*wants)(void *user); /* the end that dials: more are missing; by the thread that polls */
     void *user;
 };

@@ -124,7 +124,8 @@ static const struct transport_ops stripe_ops = {
 /* On a path of which nothing is known. */
 static uint32_t first_number(const struct stripe *s)
 {
-    return stripe_policy_first(s->answers_loss, tcp_info_trip_us(s->socket[0]->fd), s->config.lanes > 0 ? s->config.lanes : 1);
+    return stripe_policy_first(&(struct stripe_first){
+        .answers_loss = s->answers_loss, .rtt_us = tcp_info_trip_us(s->socket[0]->fd), .lanes = s->config.lanes, .peers = s->config.peers});
 }
 
 /* Where its path is known, its policy begins there. */
@@ -146,6 +147,7 @@ static void resume(struct stripe *s)
     if ((c->fixed > 0 ? c->fixed : s->policy.count) > 1) {
         stripe_bound_unsent(s->socket[0], STRIPE_UNSENT_LEAST);
     }
+    stripe_start(s);
 }
 
 pccl_status transport_stripe_take(struct transport *t, const struct stripe_config *config)

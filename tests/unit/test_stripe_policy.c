@@ -332,20 +332,38 @@ TEST(policy_that_resumes_begins_where_the_last_one_had_settled) /* every new lin
     EXPECT_EQ(t.policy.count, 1);
 }
 
+static uint32_t begins_with(bool answers_loss, uint32_t rtt_us, uint32_t lanes, uint32_t peers)
+{
+    return stripe_policy_first(&(struct stripe_first){.answers_loss = answers_loss, .rtt_us = rtt_us, .lanes = lanes, .peers = peers});
+}
+
+TEST(long_path_begins_with_few_where_losses_are_not_answered) /* a first call took a half longer with losses */
+{
+    EXPECT_EQ(begins_with(false, 100000, 1, 1), 4);
+    EXPECT_EQ(begins_with(false, 100000, 1, 2), 2);
+    EXPECT_EQ(begins_with(false, 100000, 2, 1), 2);
+    EXPECT_EQ(begins_with(false, 100000, 1, 3), 2); /* 12 in all overran the queue */
+    EXPECT_EQ(begins_with(false, 100000, 1, 4), 1);
+    EXPECT_EQ(begins_with(false, 100000, 1, 63), 1);
+    EXPECT_EQ(begins_with(false, 100000, 64, 63), 1);
+    EXPECT_EQ(begins_with(false, 100000, 0, 0), 4);
+    EXPECT_EQ(begins_with(false, 4999, 1, 1), 1);
+}
+
 TEST(long_path_begins_with_many_where_each_loss_is_answered) /* doubling from one takes longer than most calls */
 {
     EXPECT(stripe_policy_answers_loss("cubic") && stripe_policy_answers_loss("reno"));
     EXPECT(!stripe_policy_answers_loss("bbr") && !stripe_policy_answers_loss("bbr2") && !stripe_policy_answers_loss(""));
-    EXPECT_EQ(stripe_policy_first(true, 100000, 1), 16);
-    EXPECT_EQ(stripe_policy_first(true, 5000, 1), 16);
-    EXPECT_EQ(stripe_policy_first(true, 100000, 3), 6); /* of each lane */
-    EXPECT_EQ(stripe_policy_first(true, 100000, 64), 1);
-    EXPECT_EQ(stripe_policy_first(true, 4999, 1), 1);
-    EXPECT_EQ(stripe_policy_first(false, 100000, 1), 1);
+    EXPECT_EQ(begins_with(true, 100000, 1, 1), 16);
+    EXPECT_EQ(begins_with(true, 5000, 1, 1), 16);
+    EXPECT_EQ(begins_with(true, 100000, 3, 1), 6); /* of each lane */
+    EXPECT_EQ(begins_with(true, 100000, 64, 1), 1);
+    EXPECT_EQ(begins_with(true, 4999, 1, 1), 1);
+    EXPECT_EQ(begins_with(true, 100000, 0, 100), 16); /* whatever the peers */
     struct trace t = trace_begin();
-    stripe_policy_resume(&t.policy, 8, &(struct stripe_settled){.count = stripe_policy_first(true, 100000, 1)}, t.now);
+    stripe_policy_resume(&t.policy, 8, &(struct stripe_settled){.count = begins_with(true, 100000, 1, 1)}, t.now);
     EXPECT_EQ(t.policy.count, 8); /* all there may be */
-    stripe_policy_resume(&t.policy, MOST, &(struct stripe_settled){.count = stripe_policy_first(true, 100000, 1)}, t.now);
+    stripe_policy_resume(&t.policy, MOST, &(struct stripe_settled){.count = begins_with(true, 100000, 1, 1)}, t.now);
     run(&t, lossy_and_narrow, 15, true);
     EXPECT_EQ(t.policy.count, 32); /* and more that gain are tried at once */
 }

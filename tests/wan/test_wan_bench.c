@@ -79,8 +79,10 @@ TEST(a_sender_that_fills_a_socket_is_named_with_the_remedy) /* the kernel's limi
     char b[] = "-b", e[] = "-e", size[] = "2M", iters[] = "--iters", many[] = "6";
     char *words[] = {b, size, e, size, iters, many, NULL};
     setenv("PCCL_SOCKET_RCVBUF", "262144", 1);
+    setenv("PCCL_STRIPE", "1", 1);
     EXPECT_EQ(run_bench("[defaults]\ntcp_rmem = 256KB\n[host a]\n[host b]\n[path a b]\nrate = 100mbit\ndelay = 25ms\n", words), 0);
     unsetenv("PCCL_SOCKET_RCVBUF");
+    unsetenv("PCCL_STRIPE");
     EXPECT(strstr(bench.err_text, " fills its receive buffers: to let it send faster, sysctl -w net.ipv4.tcp_rmem='4096 131072 ") != NULL);
     EXPECT_EQ(run_bench(network, words), 0);
     EXPECT(strstr(bench.err_text, "receive buffer") == NULL);

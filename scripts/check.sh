@@ -106,7 +106,7 @@ part_mutants() {
         scripts/mutants.sh "$build/mutants"
 }
 part_process() { scripts/run_tests.sh -j "$waiting" "$build/gcc" tests/fault tests/e2e; }
-part_wan() { # what measures rates runs alone; what waits for faults runs two at a time
+part_wan() { # what measures rates runs alone; what mostly waits for faults runs two at a time
     local faults others
     faults=$(basename -a "$build"/gcc/tests/wan/test_wan_faults*)
     others=$(basename -a "$build"/gcc/tests/wan/test_* | grep -v '^test_wan_faults')

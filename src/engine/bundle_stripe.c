@@ -51,7 +51,7 @@ bool bundle_stripe_begin(struct stream *s, const struct bundle_end *end)
     struct engine *e = s->comm->engine;
     const struct stripe_config config = {
         .token = end->token, .dials = end->dialled, .fixed = e->stripe, .most = e->stripe != 0 ? e->stripe : STRIPE_SOCKETS,
-        .budget = &e->stripes, .paths = &e->paths, .path = path_to(s->transport.fd), .lanes = end->lanes, .peers = s->beside,
+        .budget = &e->stripes, .paths = &e->paths, .path = path_to(s->transport.fd), .lanes = end->lanes, .stripes = end->lanes * s->beside,
         .wants = more_wanted, .user = s,
     };
     if (transport_stripe_take(&s->transport, &config) != PCCL_OK) {

@@ -70,6 +70,7 @@ struct stripe {
     struct stripe_policy policy;
     bool answers_loss;    /* its congestion control does */
     bool near;            /* ... and its other end is near: one socket fills a slow line there, and more would only take from others */
+    bool far;             /* counted in the budget as one on a long path */
     bool found;           /* the policy begins with what was found out on this path */
     uint64_t begun;       /* bytes until its policy says how many; then STRIPE_BEGUN and no more are counted */
     int64_t looked_at, look_at;
@@ -80,8 +81,7 @@ struct stripe {
 
 enum {
     STRIPE_PARTS = 8,        /* of the caller's that one call looks at */
-    STRIPE_FEW = 4,          /* so many sockets come at once, so that the first call finds them there */
-    STRIPE_BEGUN = 64 << 10, /* bytes of data: a stripe that sends less keeps to its first socket, where more than those are wanted */
+    STRIPE_BEGUN = 64 << 10, /* bytes of data: a stripe that sends less keeps to the sockets that it began with */
     STRIPE_DATA_LEAST = 4 << 10, /* bytes at once: grants are less, and a lost one has nothing behind it that would tell */
     STRIPE_SHARE = 8,        /* one part of so many of the sockets that are left */
     STRIPE_UNSENT_LEAST = 32 << 10, /* may wait in each of several sockets, whatever their windows: the records of others wait for it */
@@ -103,7 +103,8 @@ pccl_status stripe_receive(struct transport *t, struct iovec *parts, int count, 
 
 /* stripe_settle.c */
 void stripe_measure(struct stripe *s, int64_t now); /* what it carries, and whether other sockets are wanted for that */
-void stripe_start(struct stripe *s); /* it is made: wants the sockets that its path is known to need, if they are few */
+/* It is made: on a long path over BBR it wants so many at once, so that the first call finds them there. */
+void stripe_start(struct stripe *s, uint32_t first);
 void stripe_sent(struct stripe *s, size_t bytes); /* data: with the first of them it wants the sockets that its path is known to need */
 void stripe_bound_unsent(struct stripe_socket *k, int bytes); /* not more than so many may wait in it to be sent first */
 void stripe_bound(struct stripe *s, int64_t now); /* binds the rates of sockets that flood their path, has BBR begin anew */

@@ -9,7 +9,8 @@
 
 enum {
     POLICY_FIRST = 16,   /* sockets of all lanes on a long path whose congestion control answers each loss */
-    POLICY_FIRST_BBR = 4, /* of all lanes to all peers: more of them overrun the queue of a line that they share */
+    POLICY_FIRST_BBR = 4, /* of each stripe, ... */
+    POLICY_ALONE = 2,    /* ... where a process has no more of them: three times four overrun the queue of a line that they share */
     POLICY_GAIN = 5,     /* percent that a trial has to gain, and that a trial of fewer may lose */
     POLICY_SETTLED = 10, /* percent between two samples below which a rate no longer grows */
     POLICY_CLEAR = 50,   /* percent: so much that a trial ends at once, and the next one begins */
@@ -42,8 +43,14 @@ bool stripe_policy_answers_loss(const char *congestion)
 
 uint32_t stripe_policy_first(const struct stripe_first *f)
 {
-    uint32_t lanes = f->lanes > 0 ? f->lanes : 1, all = f->answers_loss ? lanes : lanes * (f->peers > 0 ? f->peers : 1);
-    return f->rtt_us >= STRIPE_FAR_US ? ((f->answers_loss ? POLICY_FIRST : POLICY_FIRST_BBR) + all - 1) / all : 1;
+    uint32_t lanes = f->lanes > 0 ? f->lanes : 1;
+    if (f->rtt_us < STRIPE_FAR_US) {
+        return 1;
+    }
+    if (f->answers_loss) {
+        return (POLICY_FIRST + lanes - 1) / lanes;
+    }
+    return f->stripes <= POLICY_ALONE ? POLICY_FIRST_BBR : 1;
 }
 
 bool stripe_policy_held(const struct stripe_hold *h)
@@ -59,10 +66,19 @@ void stripe_policy_init(struct stripe_policy *p, uint32_t most)
     *p = (struct stripe_policy){.most = most, .count = 1, .wait_ns = POLICY_WAIT_NS, .fewer_wait_ns = POLICY_FEWER_NS};
 }
 
+void stripe_policy_begin(struct stripe_policy *p, uint32_t most, const struct stripe_first *f, int64_t now)
+{
+    uint32_t first = stripe_policy_first(f);
+    stripe_policy_init(p, most);
+    p->count = first < most ? first : most;
+    p->not_before = !f->answers_loss && p->count > 1 ? now + POLICY_WAIT_NS : 0;
+}
+
 void stripe_policy_resume(struct stripe_policy *p, uint32_t most, const struct stripe_settled *found, int64_t now)
 {
     stripe_policy_init(p, most);
     if (found->count > 0) {
+        p->tried = true;
         p->count = found->count < most ? found->count : most;
         p->not_before = sooner(found->not_before, now + POLICY_WAIT_NS); /* the path may be another one by now */
         p->fewer_at = sooner(found->fewer_at, now + POLICY_FEWER_NS);
@@ -72,7 +88,7 @@ void stripe_policy_resume(struct stripe_policy *p, uint32_t most, const struct s
 struct stripe_settled stripe_policy_settled(const struct stripe_policy *p)
 {
     return (struct stripe_settled){
-        .count = p->short_of ? 0 : p->before != 0 ? p->before : p->count, .not_before = p->not_before, .fewer_at = p->fewer_at,
+        .count = p->short_of || !p->tried ? 0 : p->before != 0 ? p->before : p->count, .not_before = p->not_before, .fewer_at = p->fewer_at,
     };
 }
 
@@ -138,6 +154,7 @@ static bool unhindered(const struct stripe_sample *sample, uint64_t lost, uint32
 /* It has gained nothing. */
 static void give_up(struct stripe_policy *p, int64_t now)
 {
+    p->tried = true;
     end(p, p->before);
     p->not_before = now + p->wait_ns;
     p->wait_ns = sooner(p->wait_ns * 2, POLICY_WAIT_MOST_NS);
@@ -149,6 +166,7 @@ static void judge(struct stripe_policy *p, uint64_t rate, int64_t now)
         give_up(p, now);
         return;
     }
+    p->tried = true;
     p->wait_ns = POLICY_WAIT_NS;
     p->fewer_at = 0;
     p->short_of = false;
@@ -193,6 +211,7 @@ static void begin_fewer(struct stripe_policy *p, uint64_t base)
 /* They carry as much as all did, or nearly. */
 static void keep_fewer(struct stripe_policy *p, int64_t now)
 {
+    p->tried = true;
     p->short_of = false;
     p->wait_ns = POLICY_WAIT_NS;
     p->not_before = now + p->wait_ns; /* of twice as many it is known what they gain */
@@ -206,6 +225,7 @@ static void keep_fewer(struct stripe_policy *p, int64_t now)
 
 static void lose(struct stripe_policy *p, int64_t now)
 {
+    p->tried = true;
     end(p, p->before);
     p->fewer_at = now + p->fewer_wait_ns;
     p->fewer_wait_ns = sooner(p->fewer_wait_ns * 2, POLICY_FEWER_MOST_NS);

@@ -38,6 +38,7 @@ struct stripe_policy {
     uint32_t before;    /* a trial is on: there were so many before it, fewer or more than count; 0: none */
     uint32_t looks;     /* limited samples since the last change of either */
     uint32_t missing;   /* of these, so many while sockets were missing */
+    bool tried;         /* a trial has ended: before, the number is only what it began with */
     bool short_of;      /* the number is that of the sockets there were: nothing was found out about the path */
     uint64_t rate;      /* bytes per second, of the last limited sample; 0: none since the last change */
     uint64_t best;      /* the best mean of two samples with this number */
@@ -63,7 +64,8 @@ bool stripe_policy_answers_loss(const char *congestion);
 struct stripe_first {
     bool answers_loss;
     uint32_t rtt_us;
-    uint32_t lanes, peers; /* stripes to each peer, and peers, that share the line of this host; 0 counts as 1 */
+    uint32_t lanes;   /* stripes on this path; 0 counts as 1 */
+    uint32_t stripes; /* on all long paths of this process */
 };
 /* How many sockets a stripe begins with on a path of which nothing else is known.  Where each loss is answered, one would take minutes to
  * fill a long path.  BBR fills it with one, but its search begins with ten packets a socket, and a lost packet halts it for a round trip. */
@@ -73,6 +75,8 @@ uint32_t stripe_policy_first(const struct stripe_first *f);
 bool stripe_policy_held(const struct stripe_hold *h);
 
 void stripe_policy_init(struct stripe_policy *p, uint32_t most);
+/* On a path of which nothing else is known.  Over BBR the first calls see no trial of more. */
+void stripe_policy_begin(struct stripe_policy *p, uint32_t most, const struct stripe_first *f, int64_t now);
 /* Begins with what another one has found. */
 void stripe_policy_resume(struct stripe_policy *p, uint32_t most, const struct stripe_settled *found, int64_t now);
 struct stripe_settled stripe_policy_settled(const struct stripe_policy *p);

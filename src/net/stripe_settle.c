@@ -171,16 +171,12 @@ static void bound_first(struct stripe *s)
     }
 }
 
-static void begin_with_policy(struct stripe *s)
+void stripe_start(struct stripe *s, uint32_t first)
 {
-    bound_first(s);
-    use_sockets(s, s->policy.count, stripe_policy_keep(&s->policy));
-}
-
-void stripe_start(struct stripe *s)
-{
-    if (s->config.fixed == 0 && s->policy.count <= STRIPE_FEW) {
-        begin_with_policy(s);
+    if (s->config.fixed == 0 && !s->answers_loss) {
+        bound_first(s);
+        first = first < s->policy.count ? first : s->policy.count;
+        use_sockets(s, first, first);
     }
 }
 
@@ -191,7 +187,8 @@ void stripe_sent(struct stripe *s, size_t bytes)
     }
     s->begun += bytes;
     if (s->begun >= STRIPE_BEGUN) {
-        begin_with_policy(s);
+        bound_first(s);
+        use_sockets(s, s->policy.count, stripe_policy_keep(&s->policy));
     }
 }
 

@@ -61,9 +61,10 @@ static inline enum transport_kind transport_kind(const struct transport *t)
 /* Takes a connected socket; `bulk` says what it is like for bulk data. */
 void transport_tcp_take(struct transport *t, int fd, const struct sock_bulk *bulk);
 
-/* Sockets beyond the first of a stripe, of all stripes of a process. */
+/* Of all stripes of a process. */
 struct stripe_budget {
-    atomic_uint used;
+    atomic_uint used; /* sockets beyond the first of each, */
+    atomic_uint far;  /* stripes on long paths */
     uint32_t most;
 };
 
@@ -78,7 +79,7 @@ struct stripe_config {
     struct stripe_paths *paths; /* borrowed: where what its policy finds is kept; null: nowhere */
     uint64_t path;         /* names the way to the other end there */
     uint32_t lanes;        /* so many stripes share it */
-    uint32_t peers;        /* that this process has stripes to */
+    uint32_t stripes;      /* that there will be in its communicator, of all lanes to all peers */
     void (*wants)(void *user); /* the end that dials: more are missing; by the thread that polls */
     void *user;
 };

@@ -93,6 +93,7 @@ static void stripe_close(struct transport *t)
         stripe_socket_close(s, s->socket[i]);
     }
     atomic_fetch_sub(&s->config.budget->used, atomic_load(&s->there) - 1);
+    atomic_fetch_sub(&s->config.budget->far, s->far);
     fds_close(s->epoll);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -121,14 +122,8 @@ static const struct transport_ops stripe_ops = {
     .begin = stripe_begin, .hear = stripe_hear, .rtt_ns = stripe_rtt_ns,
 };
 
-/* On a path of which nothing is known. */
-static uint32_t first_number(const struct stripe *s)
-{
-    return stripe_policy_first(&(struct stripe_first){
-        .answers_loss = s->answers_loss, .rtt_us = tcp_info_trip_us(s->socket[0]->fd), .lanes = s->config.lanes, .peers = s->config.peers});
-}
-
-/* Where its path is known, its policy begins there. */
+/* Where its path is known, its policy begins there.  Of stripes that are made together the first ones know of the others by their
+ * configuration alone. */
 static void resume(struct stripe *s)
 {
     const struct stripe_config *c = &s->config;
@@ -141,13 +136,20 @@ static void resume(struct stripe *s)
         stripe_paths_find(c->paths, c->path, c->lanes, &found);
     }
     s->found = found.count > 0;
-    found.count = s->found ? found.count : first_number(s);
-    stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
+    struct stripe_first first = {.answers_loss = s->answers_loss, .rtt_us = tcp_info_trip_us(s->socket[0]->fd), .lanes = c->lanes};
+    s->far = first.rtt_us >= STRIPE_FAR_US;
+    uint32_t far = atomic_fetch_add(&c->budget->far, s->far) + s->far;
+    first.stripes = c->stripes > far ? c->stripes : far;
+    if (s->found) {
+        stripe_policy_resume(&s->policy, c->most, &found, s->looked_at);
+    } else {
+        stripe_policy_begin(&s->policy, c->most, &first, s->looked_at);
+    }
     s->use = s->keep = c->fixed > 0 ? c->fixed : 1;
     if ((c->fixed > 0 ? c->fixed : s->policy.count) > 1) {
         stripe_bound_unsent(s->socket[0], STRIPE_UNSENT_LEAST);
     }
-    stripe_start(s);
+    stripe_start(s, stripe_policy_first(&first));
 }
 
 pccl_status transport_stripe_take(struct transport *t, const struct stripe_config *config)

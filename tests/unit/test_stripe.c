@@ -333,13 +333,14 @@ TEST(stripe_begins_with_what_the_last_one_on_its_path_needed) /* each new link w
 TEST(few_sockets_come_before_there_is_data) /* the first call would begin on one, and the others come too late to help */
 {
     static struct stripe_paths paths; /* large */
+    struct pair p;
     stripe_paths_init(&paths);
-    stripe_paths_note(&paths, 5, 1, &(struct stripe_settled){.count = STRIPE_FEW});
-    stripe_paths_note(&paths, 6, 1, &(struct stripe_settled){.count = STRIPE_FEW + 1});
-    EXPECT_EQ(wants(&paths, 5, 1, 0), STRIPE_FEW);
-    EXPECT_EQ(wants(&paths, 6, 1, 0), 1);
-    EXPECT_EQ(wants(&paths, 6, 1, STRIPE_BEGUN), STRIPE_FEW + 1);
-    EXPECT_EQ(wants(&paths, 7, 1, 0), 1); /* a near path of which nothing is known */
+    stripe_paths_note(&paths, 5, 1, &(struct stripe_settled){.count = 32});
+    on_path(&p, &paths, 5, 1);
+    stripe_start(p.end[0].stripe, 4);
+    hear(&p);
+    EXPECT_EQ(transport_stripe_missing(&p.end[0]), 3);
+    pair_close(&p);
 }
 
 TEST(a_stripe_that_has_decided_nothing_leaves_its_path_as_it_was) /* an idle world would undo what a busy one has found */

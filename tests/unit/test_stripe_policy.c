@@ -332,22 +332,30 @@ TEST(policy_that_resumes_begins_where_the_last_one_had_settled) /* every new lin
     EXPECT_EQ(t.policy.count, 1);
 }
 
-static uint32_t begins_with(bool answers_loss, uint32_t rtt_us, uint32_t lanes, uint32_t peers)
+static uint32_t begins_with(bool answers_loss, uint32_t rtt_us, uint32_t lanes, uint32_t stripes)
 {
-    return stripe_policy_first(&(struct stripe_first){.answers_loss = answers_loss, .rtt_us = rtt_us, .lanes = lanes, .peers = peers});
+    return stripe_policy_first(&(struct stripe_first){.answers_loss = answers_loss, .rtt_us = rtt_us, .lanes = lanes, .stripes = stripes});
 }
 
 TEST(long_path_begins_with_few_where_losses_are_not_answered) /* a first call took a half longer with losses */
 {
+    EXPECT_EQ(begins_with(false, 100000, 1, 0), 4);
     EXPECT_EQ(begins_with(false, 100000, 1, 1), 4);
-    EXPECT_EQ(begins_with(false, 100000, 1, 2), 2);
-    EXPECT_EQ(begins_with(false, 100000, 2, 1), 2);
-    EXPECT_EQ(begins_with(false, 100000, 1, 3), 2); /* 12 in all overran the queue */
-    EXPECT_EQ(begins_with(false, 100000, 1, 4), 1);
-    EXPECT_EQ(begins_with(false, 100000, 1, 63), 1);
+    EXPECT_EQ(begins_with(false, 100000, 1, 2), 4);
+    EXPECT_EQ(begins_with(false, 100000, 1, 3), 1); /* 12 in all overran the queue */
     EXPECT_EQ(begins_with(false, 100000, 64, 63), 1);
-    EXPECT_EQ(begins_with(false, 100000, 0, 0), 4);
     EXPECT_EQ(begins_with(false, 4999, 1, 1), 1);
+}
+
+TEST(number_that_nothing_was_tried_with_is_not_found) /* every later path to that host would begin with as many */
+{
+    struct trace t = trace_begin();
+    stripe_policy_begin(&t.policy, MOST, &(struct stripe_first){.rtt_us = 100000, .stripes = 1}, t.now);
+    run(&t, full, 5, true);
+    EXPECT_EQ(t.policy.count, 4); /* no trial at once: the first calls would share the line with twice as many */
+    EXPECT_EQ(stripe_policy_settled(&t.policy).count, 0);
+    run(&t, full, 60, true);
+    EXPECT(stripe_policy_settled(&t.policy).count > 0);
 }
 
 TEST(long_path_begins_with_many_where_each_loss_is_answered) /* doubling from one takes longer than most calls */
@@ -361,9 +369,9 @@ TEST(long_path_begins_with_many_where_each_loss_is_answered) /* doubling from on
     EXPECT_EQ(begins_with(true, 4999, 1, 1), 1);
     EXPECT_EQ(begins_with(true, 100000, 0, 100), 16); /* whatever the peers */
     struct trace t = trace_begin();
-    stripe_policy_resume(&t.policy, 8, &(struct stripe_settled){.count = begins_with(true, 100000, 1, 1)}, t.now);
+    stripe_policy_begin(&t.policy, 8, &(struct stripe_first){.answers_loss = true, .rtt_us = 100000}, t.now);
     EXPECT_EQ(t.policy.count, 8); /* all there may be */
-    stripe_policy_resume(&t.policy, MOST, &(struct stripe_settled){.count = begins_with(true, 100000, 1, 1)}, t.now);
+    stripe_policy_begin(&t.policy, MOST, &(struct stripe_first){.answers_loss = true, .rtt_us = 100000}, t.now);
     run(&t, lossy_and_narrow, 15, true);
     EXPECT_EQ(t.policy.count, 32); /* and more that gain are tried at once */
 }

@@ -89,6 +89,41 @@ TEST(path_with_losses_begins_with_many_sockets_and_after_a_return_with_those_it_
     scene_play(&s, leave_and_return, NULL);
 }
 
+static bool kernel_has_bbr(void)
+{
+    char text[256] = "";
+    FILE *f = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+    bool has = f != NULL && fgets(text, sizeof text, f) != NULL && strstr(text, "bbr") != NULL;
+    if (f != NULL) {
+        fclose(f);
+    }
+    return has;
+}
+
+static void meet_alone(const char *unused)
+{
+    const int64_t four = 4;
+    struct reply reply[PROCESSES_MOST];
+    (void)unused;
+    if (scene_start(&s, "[defaults]\nrate = 100mbit\ndelay = 25ms\n[host a]\n[host b]\n[host c]\n", NULL,
+                    &(struct processes_options){.count = PEERS, .pool = 1})) {
+        processes_do(&s.all, s.set, wait_for_sockets, &four, sizeof four, reply);
+        EXPECT(reply[0].value[2] == four && reply[1].value[2] == four);
+        sum(MEGABYTE);
+        EXPECT_EQ(sockets(), four); /* no trial of more in the first call */
+        scene_end(&s);
+    }
+}
+
+TEST(long_path_to_a_single_peer_has_four_bbr_sockets_before_the_first_call) /* one begins a first call, and each lost packet stops all of it */
+{
+    SCENE_NEEDED();
+    if (!kernel_has_bbr()) {
+        TEST_SKIP("this kernel has no BBR");
+    }
+    scene_play(&s, meet_alone, NULL);
+}
+
 enum { THREE = 3, NEAR_US = 2000 };
 
 /* value[2]: connections with near hosts, of one socket without BBR; value[3]: with far ones, that have BBR. */
@@ -105,17 +140,6 @@ static void look_at_connections(struct peer *self, const void *argument, struct 
         reply->value[2] += near && !bbr && to[i].sockets == 1;
         reply->value[3] += !near;
     }
-}
-
-static bool kernel_has_bbr(void)
-{
-    char text[256] = "";
-    FILE *f = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
-    bool has = f != NULL && fgets(text, sizeof text, f) != NULL && strstr(text, "bbr") != NULL;
-    if (f != NULL) {
-        fclose(f);
-    }
-    return has;
 }
 
 /* A connection that was made while the machine was busy counts as far, so this may take more than one try. */

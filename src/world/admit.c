@@ -165,10 +165,9 @@ static void admit_close(struct world *w)
         if (!g->in_batch) {
             continue;
         }
-        bool doubtful = edges_one_sided(view_next(g)); /* one end has a link that the other had given up before it heard of the attempt */
-        uint64_t unlinked = edges_close(w, g);
-        if (unlinked != 0 && doubtful && !w->admit.doubted) {
-            w->admit.doubted = true;
+        bool again;
+        uint64_t unlinked = edges_close_linked(w, g, &w->admit.doubted, &again);
+        if (again) {
             admit_attempt(w);
             return;
         }

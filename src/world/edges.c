@@ -69,7 +69,7 @@ bool edges_misses(struct view_record *v, uint64_t from, uint64_t to, uint32_t ca
     return true;
 }
 
-bool edges_one_sided(const struct view_record *v)
+static bool one_sided(const struct view_record *v)
 {
     for (uint32_t i = 0; i < v->edges; i++) {
         if (v->linked[i] == 1 || v->linked[i] == 2) {
@@ -278,13 +278,22 @@ void edges_inherit(struct world *w, struct group *g)
 }
 
 /* M10: a pair without a link gets a relay; who cannot even be relayed is returned. */
-uint64_t edges_close(struct world *w, struct group *g)
+static uint64_t edges_close(struct world *w, struct group *g)
 {
     struct view_record *v = view_next(g);
     add_bad(w, g);
     uint64_t alone = name_relays(v);
     drop_soft(v, alone != 0); /* a link that breaks now and then is better than none */
     return alone == 0 ? 0 : name_relays(v);
+}
+
+uint64_t edges_close_linked(struct world *w, struct group *g, bool *doubted, bool *again)
+{
+    bool doubtful = one_sided(view_next(g)) && !*doubted;
+    uint64_t unlinked = edges_close(w, g);
+    *again = unlinked != 0 && doubtful;
+    *doubted |= *again;
+    return unlinked;
 }
 
 /* "peer 1.2 (10.0.0.3:48150 or 192.168.1.7:48150)", with as many addresses as fit; one of them always does. */

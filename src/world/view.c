@@ -348,7 +348,7 @@ static bool propose_left(struct world *w, struct group *g)
     return !edges_unsure(w, g);
 }
 
-/* One more attempt to link the members that are left. */
+/* M10: one more attempt to link the members that are left. */
 static void link_left(struct world *w, struct group *g)
 {
     g->link_attempt = linking_begin(w, g);
@@ -370,10 +370,9 @@ static void settle_reported(struct world *w, struct group *g)
 
 static void settle_linked(struct world *w, struct group *g)
 {
-    bool doubtful = edges_one_sided(view_next(g)) && !g->doubted;
-    uint64_t unlinked = edges_close(w, g);
-    if (unlinked != 0 && doubtful) { /* M10: one end had given up before the other heard of the attempt */
-        g->doubted = true;
+    bool again;
+    uint64_t unlinked = edges_close_linked(w, g, &g->doubted, &again);
+    if (again) {
         link_left(w, g);
         return;
     }

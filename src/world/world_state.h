@@ -514,7 +514,6 @@ void breaks_check(const struct world *w, const struct group *g);
 /* edges.c */
 bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_misses(struct view_record *v, uint64_t from, uint64_t to, uint32_t capacity); /* says a member of a view being made; false: no room */
-bool edges_one_sided(const struct view_record *v); /* ... and the other end of some pair has the link, before edges_close */
 struct edge_report {
     uint64_t from, to;
     bool counts, unreachable;
@@ -532,12 +531,13 @@ void edges_unlinked_all(struct group *g, uint64_t from); /* its connection was r
 bool edges_healed(const struct world *w, const struct group *g); /* a next view would miss fewer */
 /* Into the next view: the missing edges of the published one that have not healed. */
 void edges_inherit(struct world *w, struct group *g);
-/* All that is missing is noted, LINKED of all included: adds what breaks too often and names relays; the id of a member that
- * cannot be relayed and has to go, 0 if all is well. */
-uint64_t edges_close(struct world *w, struct group *g);
+/* All that is missing is noted, LINKED of all included: adds what breaks too often and names relays; the id of a member that cannot be relayed
+ * and has to go, 0 if all is well.  *again: not before one more attempt, since one end of a pair has the link that the other had given up
+ * before the first heard of this one; *doubted: that was so before, or is now. */
+uint64_t edges_close_linked(struct world *w, struct group *g, bool *doubted, bool *again);
 /* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
 bool edges_unsure(struct world *w, struct group *g);
-/* The member that edges_close has returned loses its place: it is told whom it has no link with, and at which addresses these were tried. */
+/* The member that edges_close_linked has returned loses its place: it is told whom it has no link with, and at which addresses these were tried. */
 void edges_exclude(struct world *w, struct group *g, uint64_t id);
 
 /* view_ring.c */

@@ -124,7 +124,49 @@ TEST(long_path_to_a_single_peer_has_four_bbr_sockets_before_the_first_call) /* o
     scene_play(&s, meet_alone, NULL);
 }
 
-enum { THREE = 3, NEAR_US = 2000 };
+enum { THREE = 3, FOUR = 4, NEAR_US = 2000, ROUNDS = 6 };
+
+/* value[2]: sockets of all data connections, once there is one with each of the others. */
+static void count_all_sockets(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclTcpConnection_t to[FOUR];
+    size_t count = 0;
+    int64_t until = spawn_now_ms() + SPAWN_PATIENCE_MS;
+    (void)argument;
+    do {
+        peer_result(reply, pcclGetTcpConnections(self->comm, to, FOUR, &count));
+        sched_yield();
+    } while (count < FOUR - 1 && spawn_now_ms() < until);
+    reply->value[2] = 0;
+    for (size_t i = 0; i < count; i++) {
+        reply->value[2] += to[i].sockets;
+    }
+}
+
+static void meet_many(const char *unused)
+{
+    struct reply reply[PROCESSES_MOST];
+    (void)unused;
+    if (scene_start(&s, "[defaults]\nrate = 100mbit\ndelay = 25ms\n[host a]\n[host b]\n[host c]\n[host d]\n[host e]\n", NULL,
+                    &(struct processes_options){.count = FOUR, .pool = 1})) {
+        processes_do(&s.all, s.set, count_all_sockets, NULL, 0, reply);
+        for (int i = 0; i < ROUNDS; i++) {
+            sum(1); /* at least a round trip: what was wanted at once has come */
+        }
+        processes_do(&s.all, s.set, count_all_sockets, NULL, 0, reply);
+        EXPECT_EQ(reply[FOUR - 1].value[2], FOUR - 1); /* the last to come knows of all from the start */
+        scene_end(&s);
+    }
+}
+
+TEST(long_paths_to_three_peers_begin_with_one_bbr_socket_each) /* four to each would overrun the queue of the line that they share */
+{
+    SCENE_NEEDED();
+    if (!kernel_has_bbr()) {
+        TEST_SKIP("this kernel has no BBR");
+    }
+    scene_play(&s, meet_many, NULL);
+}
 
 /* value[2]: connections with near hosts, of one socket without BBR; value[3]: with far ones, that have BBR. */
 static void look_at_connections(struct peer *self, const void *argument, struct reply *reply)

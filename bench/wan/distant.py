@@ -186,6 +186,16 @@ def chosen(text):
     return [known[name] for name in names]
 
 
+def left_out(text):
+    """The implementations of those names, which are not measured."""
+    names = [name for name in text.split(",") if name]
+    known = sorted({name for row in ROWS for name in row.names if name != OURS})
+    for name in names:
+        if name not in known:
+            sys.exit(f"bench-wan: --without: there is no '{name}': give some of {','.join(known)}")
+    return names
+
+
 def duration(seconds):
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
@@ -195,6 +205,7 @@ def main():
     parser.add_argument("build", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", default="", help=f"of {', '.join(row.name for row in ROWS)}; all by default")
+    parser.add_argument("--without", default="", help="implementations that are not measured, such as 'raw 64,Gloo'")
     parser.add_argument("--limit-s", type=float, default=300, help="for one start of an implementation")
     parser.add_argument("--try", dest="short", action="store_true", help="each row small and short: whether it works")
     parser.add_argument("--report", action="store_true", help="write tables and figures again from what was measured")
@@ -202,7 +213,7 @@ def main():
     if options.rounds < 1:
         sys.exit(f"bench-wan: --rounds {options.rounds}: give 1 or more")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and what was started ends, too
-    rows, build = chosen(options.rows), options.build.resolve()
+    rows, build, without = chosen(options.rows), options.build.resolve(), left_out(options.without)
     folder = build / "bench-wan"
     if not options.report:
         lab, missing = get_lab(build)
@@ -213,6 +224,7 @@ def main():
         head = {"machine": compare.machine(), "date": time.strftime("%Y-%m-%d"), "missing": missing, "tried": options.short}
         for row in rows:
             used = tried(row) if options.short else row
+            used = replace(used, names=tuple(name for name in used.names if name not in without))
             more = {"world": len(lab.addresses(row)), "bytes": used.bytes}
             measure(lab, used, options.rounds, options.limit_s, head | more, folder / f"{row.name}.jsonl")
     rows = [row for row in rows if (folder / f"{row.name}.jsonl").exists()]

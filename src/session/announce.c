@@ -1,8 +1,8 @@
 /* announce.c - telling the others that an operation was launched here, and the lanes that it was launched there.
  *
  * Larger operations are announced by READY, which grants room, to those they exchange data with; small ones by EAGER, which
- * carries the input, to all.  Behind a missing edge there are no lanes: READY goes by the relay, and what comes from there the session
- * asks for.  Invariant: lanes hear of a READY once, and only if it names the bundle that is up.
+ * carries the input, to all.  A relay has its own way of both (path.c).
+ * Invariant: lanes hear of a READY once, and only if it names the bundle that is up.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
@@ -59,13 +59,10 @@ static uint32_t beside(const struct session *s, uint32_t way)
     return s->view.ring[(at + (way == 0 ? 1 : n - 1)) % n];
 }
 
-/* The ranks this operation exchanges data with: of small ones all. */
+/* The ranks that a collective exchanges data with: of small ones all. */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct plan_params *plan = &s->slots[op->slot].run.plan;
-    if (space_pairs(op->name.space)) {
-        return rank == pair_partner(s, &op->name);
-    }
     if (op->eager) {
         return true;
     }
@@ -87,17 +84,14 @@ bool announce_hears(const struct session *s, const struct op *op, uint32_t rank)
 
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    if (op->phase == OP_GHOST || op->phase == OP_DONE || op->refused != 0 || !announce_hears(s, op, rank)) {
-        return;
+    bool over = op->phase == OP_GHOST || op->phase == OP_DONE || op->refused != 0;
+    if (!over && op->class->hears(s, op, rank) && op->class->tells(s, op)) {
+        op_carrier(s, op, rank)->announce(s, op, rank, out);
     }
-    bool silent = space_pairs(op->name.space) && (pair_owner(s, &op->name) ? op->eager : op->whole);
-    if (silent) {
-        return; /* a receiver has nothing to give; a sender that cannot send has said so */
-    }
-    if (path_carries(s, op, rank)) {
-        path_announce(s, op, rank, out);
-        return;
-    }
+}
+
+void announce_by_link(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
     if (op->eager) {
         announce_eager(s, op, rank, out);
         return;
@@ -120,12 +114,13 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
 
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    if (path_carries(s, op, rank)) {
-        path_take(s, op, rank, out);
-        return;
-    }
+    op_carrier(s, op, rank)->feed(s, op, rank, out);
+}
+
+void announce_feed_lanes(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
     if ((op->phase != OP_RUN && op->phase != OP_HOLDING) || op->eager || op->slot == NONE ||
-        !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped || !announce_neighbour(s, op, rank)) {
+        !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped || !op->class->neighbour(s, op, rank)) {
         return;
     }
     if (mismatch_with(s, op, rank)) {

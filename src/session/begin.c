@@ -37,7 +37,7 @@ void begin_number(struct session *s, uint32_t slot, struct tag *t, struct op *op
     op->slot = slot;
     op->since = s->now;
     c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
-    op->eager = work_is_eager(s, &c->launch.params) || path_used(s, &op->name);
+    op->eager = work_is_eager(s, &c->launch.params);
     op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
     c->op = (uint32_t)(op - s->ops);
     mismatch_hear(s, op, s->view.rank, &c->launch.params);

@@ -125,8 +125,7 @@ static void lose(struct session *s, struct peer *p, enum cause cause)
     bool broken = cause != CAUSE_PEER_SILENT; /* a link that is up and only stands still may go on with nothing missing */
     for (uint32_t i = 0; broken && s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
-        bool apart = space_pairs(op->name.space) && pair_partner(s, &op->name) != p->rank;
-        if (unfinished(op) && op->lost_at == 0 && !apart) {
+        if (unfinished(op) && op->lost_at == 0 && op->class->concerns(s, op, p->rank)) {
             op->lost_at = later(p->lost_at, op->since);
             heap_set(&s->stuck, op->slot, complaint_stuck(s, op));
         }

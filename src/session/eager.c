@@ -164,7 +164,7 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
 }
 
 /* What the sender's own parameters allow, whatever this peer has called. */
-static bool payload_fits(const struct session *s, uint64_t sender, const struct msg_eager *m)
+bool eager_fits(const struct session *s, uint64_t sender, const struct msg_eager *m)
 {
     struct numeric n;
     const struct op_params *p = &m->params;
@@ -179,48 +179,15 @@ static bool payload_fits(const struct session *s, uint64_t sender, const struct 
     return p->layout == 0 ? m->bytes == most : m->bytes <= most;
 }
 
-void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
+void eager_heard(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out)
 {
-    struct msg_eager m;
-    const void *payload;
-    if (!get_eager(r, &m, &payload) || !payload_fits(s, s->peers[from].id, &m)) {
-        links_bad(s, s->peers[from].id, out);
-        return;
-    }
-    bool pair = space_pairs(m.name.space);
-    if (pair && (!pair_mine(s, from, &m.name) || !pair_owner(s, &m.name))) {
-        links_bad(s, s->peers[from].id, out);
-        return;
-    }
-    struct op *op = s->frozen ? NULL : op_hear(s, from, s->peers[from].rank, &m.name);
-    if (op == NULL) {
-        return;
-    }
-    mismatch_hear(s, op, s->peers[from].rank, &m.params);
-    if (pair) {
-        pair_eager(s, op, s->peers[from].rank, &m, payload, out);
-        return;
-    }
-    if (op->phase == OP_RUN && mismatch_with(s, op, s->peers[from].rank)) {
+    if (op->phase == OP_RUN && mismatch_with(s, op, rank)) {
         if (op->refused == 0) {
-            refusal_mismatch(s, op, s->peers[from].id, out);
+            refusal_mismatch(s, op, s->view.ids[rank], out);
         }
         return;
     }
     if (op->refused == 0) {
-        take(s, op, s->peers[from].rank, &m, payload, out);
-    }
-}
-
-void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
-{
-    struct msg_want m;
-    if (!get_want(r, &m) || (space_pairs(m.name.space) && (!pair_mine(s, from, &m.name) || pair_owner(s, &m.name)))) {
-        links_bad(s, s->peers[from].id, out);
-        return;
-    }
-    struct op *op = op_find(s, &m.name);
-    if (op != NULL && op->eager && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0 && !s->frozen) {
-        announce_to(s, op, s->peers[from].rank, out);
+        take(s, op, rank, m, payload, out);
     }
 }

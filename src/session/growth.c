@@ -12,7 +12,6 @@
 enum {
     FIRST = 4,
     FIRST_IF_NONE = 4,
-    PAIR_TAGS = 2,    /* of a message: what its pair is numbered in, and the line of its receiver */
     MARKS_OF_ONE = 4, /* of an operation in one step: its own, of who speaks, of the two whose calls clash */
 };
 
@@ -359,9 +358,10 @@ static void master_needs(const struct session *s, const struct session_event *e,
 }
 
 /* Messages about one operation begin with its name, and that with its space. */
-static bool names_pair(const struct session_event *e)
+static uint32_t tags_of(const struct session *s, const struct session_event *e)
 {
-    return e->header->length > 0 && space_pairs(*(const uint8_t *)e->payload);
+    uint8_t space = e->header->length > 0 ? *(const uint8_t *)e->payload : OP_SPACES;
+    return space < OP_SPACES ? s->classes[space].tags_later : 0;
 }
 
 static void needs_of(const struct session *s, const struct session_event *e, struct needs *n)
@@ -369,7 +369,7 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     /* An operation that is launched or heard of, and all calls that wait for that. */
     bool sign_of_life = e->kind == SESSION_TICK || (e->kind == SESSION_PEER_FRAME && e->header->type == FRAME_PING);
     uint32_t ops = s->deferred_count + s->waiting_count + !sign_of_life;
-    uint32_t tags = s->tag_used + PAIR_TAGS * s->deferred_pairs; /* any step may launch what was deferred */
+    uint32_t tags = s->tag_used + s->deferred_tags; /* any step may launch what was deferred */
     *n = (struct needs){.width = 0};
     n->entries[SESSION_TAGS] = tags;
     n->entries[SESSION_OPS] = s->op_used + ops;
@@ -377,14 +377,14 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     switch ((uint32_t)e->kind) {
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
-        n->entries[SESSION_TAGS] = tags + (space_pairs(e->launch->space) ? PAIR_TAGS : 1);
+        n->entries[SESSION_TAGS] = tags + s->classes[e->launch->space].tags_called;
         n->entries[SESSION_WIRE] = work_encodes(s, &e->launch->params);
         break;
     case SESSION_MASTER_FRAME:
         master_needs(s, e, n);
         break;
     case SESSION_PEER_FRAME:
-        n->entries[SESSION_TAGS] = tags + (names_pair(e) ? PAIR_TAGS : 0);
+        n->entries[SESSION_TAGS] = tags + tags_of(s, e);
         n->entries[SESSION_PARK] = e->header->type == FRAME_EAGER ? s->park_count - s->park_left + 1 : 0;
         n->entries[SESSION_MARKS] += e->header->type == FRAME_FINISHED ? s->op_used - s->records : 0; /* says their HOLD, too */
         break;

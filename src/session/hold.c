@@ -94,7 +94,7 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     if (!MUTANT(REFUSALS_KEPT)) {
         refusal_taken_before(s, &op->name); /* all members have launched this number, hence all before it */
     }
-    s->slots[op->slot].outcome.tx_bytes += path_given(s, op);
+    s->slots[op->slot].outcome.tx_bytes += op->class->given(s, op);
     slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
     op->slot = NONE;
     phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
@@ -172,90 +172,55 @@ static void held(struct session *s, struct op *op, uint32_t rank, const struct m
     check(s, op, rank, out);
 }
 
-void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out)
+/* What lanes have brought was not all that there is: now more is here, or heard. */
+void hold_arrived(struct session *s, struct op *op, struct outbox *out)
 {
-    struct msg_hold m;
-    const void *payload = r->at;
-    if (!get_hold(r, &m)) {
-        links_bad(s, s->peers[from].id, out);
-        return;
+    if (op->whole) {
+        hold_complete(s, op, op->digest, out);
     }
-    if ((h->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
-        return; /* P4, P8 */
-    }
-    if (space_pairs(m.name.space)) {
-        pair_hold(s, from, &m, out);
-        return;
-    }
-    if (m.round >= (disseminates(s) ? rounds_of(s->view.world) : 1) && h->view == s->view.view) {
+}
+
+void hold_heard(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out)
+{
+    uint32_t from = said->from;
+    const struct frame_header *h = said->header;
+    if (m->round >= (disseminates(s) ? rounds_of(s->view.world) : 1) && h->view == s->view.view) {
         links_bad(s, s->peers[from].id, out); /* there is no such round */
         return;
     }
-    peers_relay(s, from, m.origin, h, payload, out);
-    uint32_t rank = origin_rank(s, from, m.origin);
-    uint32_t to = rank == NONE ? NONE : round_goes_to(s, rank, m.round);
+    peers_relay(s, from, m->origin, h, said->payload, out);
+    uint32_t rank = origin_rank(s, from, m->origin);
+    uint32_t to = rank == NONE ? NONE : round_goes_to(s, rank, m->round);
     bool ours = rank != NONE && (!disseminates(s) || to == s->view.rank);
-    if (!ours && (rank == NONE || view_relay(s, m.origin, s->view.ids[to]) != s->id)) {
+    if (!ours && (rank == NONE || view_relay(s, m->origin, s->view.ids[to]) != s->id)) {
         if (h->view == s->view.view && (rank == NONE || rank == s->peers[from].rank)) {
             links_bad(s, s->peers[from].id, out); /* it speaks for somebody else, or says to us what is not for us */
         }
         return;
     }
-    struct op *op = op_hear(s, from, rank, &m.name);
+    struct op *op = op_hear(s, from, rank, &m->name);
     if (op != NULL && ours) {
-        held(s, op, rank, &m, out);
+        held(s, op, rank, m, out);
     } else if (op != NULL) {
         struct mark *mark = mark_of(s, op, rank); /* as it was heard */
-        mark->relayed |= (uint32_t)1 << (m.round & 31);
-        mark->hold_params = m.params;
-        mark->hold_digest = m.digest;
+        mark->relayed |= (uint32_t)1 << (m->round & 31);
+        mark->hold_params = m->params;
+        mark->hold_digest = m->digest;
     }
 }
 
-void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
+void hold_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out)
 {
-    struct msg_ready m;
-    bool good = get_ready(r, &m), two = good && space_two(m.name.space);
-    if (!good || (two && !pair_mine(s, from, &m.name)) || (m.name.space == SPACE_PART && !path_used(s, &m.name))) {
-        links_bad(s, s->peers[from].id, out);
-        return;
-    }
-    if (s->frozen) {
-        return;
-    }
-    uint32_t rank = two ? pair_partner(s, &m.name) : s->peers[from].rank;
-    struct op_name name = path_operation(&m.name);
-    struct op *op = op_hear(s, from, rank, &name);
-    if (op == NULL) {
-        return;
-    }
-    struct peer *p = &s->peers[s->view.peer[rank]];
-    struct mark *mark = mark_of(s, op, p->rank); /* as it was heard */
-    bool again = mark->ready && path_carries(s, op, p->rank); /* of what goes by a relay, as PATH asks too: its parts would come twice */
-    mismatch_hear(s, op, p->rank, &m.params);
-    mark->expects = m.expects;
-    mark->window = m.window;
-    mark->bundle = m.bundle;
-    mark->launch = m.launch;
-    if (m.bundle == p->bundle) {
-        p->bundle_view = s->view.view;
-    }
-    if (space_pairs(op->name.space)) {
-        pair_ready(s, op, p->rank, again, out);
-        return;
-    }
-    if (mismatch_with(s, op, p->rank)) { /* its lanes would not know what comes; who holds already has the other one refuse */
+    if (mismatch_with(s, op, rank)) { /* its lanes would not know what comes; who holds already has the other one refuse */
         if (op->phase == OP_RUN && op->refused == 0) {
-            refusal_mismatch(s, op, p->id, out);
+            refusal_mismatch(s, op, s->view.ids[rank], out);
         }
         return;
     }
     if (!again) {
-        announce_feed(s, op, p->rank, out);
+        announce_feed(s, op, rank, out);
     }
-    if (op->whole) {
-        hold_complete(s, op, op->digest, out);
-    }
+    hold_arrived(s, op, out);
 }
 
 /* Whether the HOLD of a member comes to us, from itself or its relay. */
@@ -270,7 +235,7 @@ static bool hold_is_due(const struct session *s, uint32_t rank)
 
 /* What one member has finished all members hold: that stands for its HOLD, should that not have come.  Of a refused operation it says
  * that the call there has returned.  False: it cannot be, without the word of this peer. */
-static bool hear_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+bool hold_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     if (op->refused != 0) {
         refusal_taken(s, op, rank);
@@ -286,35 +251,6 @@ static bool hear_finished(struct session *s, struct op *op, uint32_t rank, struc
         held(s, op, rank, &(struct msg_hold){.params = op->params, .digest = op->digest}, out);
     }
     return true;
-}
-
-void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out)
-{
-    struct msg_finished m;
-    const void *payload = r->at;
-    bool good = get_finished(r, &m), current = good && h->view == s->view.view;
-    uint32_t rank = current ? origin_rank(s, from, m.origin) : NONE;
-    good = good && !(current && rank == NONE); /* else it speaks for somebody else */
-    for (uint32_t i = 0; good && i < m.names; i++) {
-        struct op_name name;
-        good = get_op_name(r, &name);
-        struct op *op = good && rank != NONE ? op_find(s, &name) : NULL;
-        if (op == NULL) {
-            continue; /* all have finished it and it was forgotten */
-        }
-        if (space_pairs(name.space)) {
-            good = (m.origin == name.from && pair_mine(s, from, &name) && pair_finished(s, op)) || rank != s->peers[from].rank;
-            continue;
-        }
-        good = hear_finished(s, op, rank, out) || rank != s->peers[from].rank; /* a relay only passes it on */
-    }
-    if (!good || !reader_done(r)) {
-        links_bad(s, s->peers[from].id, out);
-        return;
-    }
-    if (rank != NONE) {
-        peers_relay(s, from, m.origin, h, payload, out);
-    }
 }
 
 static void finished_again(struct session *s, const struct op *op, uint64_t to, struct outbox *out)
@@ -373,15 +309,11 @@ static void replay_relayed(struct session *s, const struct op *op, uint32_t rank
     }
 }
 
-static void replay_one(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+void hold_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     uint64_t to = s->view.ids[rank];
-    if (space_pairs(op->name.space)) {
-        pair_replay(s, op, rank, out);
-        return;
-    }
     if (!peer_reachable(s, rank)) { /* its relay has said that there is a path: of what goes by that */
-        if (path_carries(s, op, rank)) {
+        if (op_relayed(s, op, rank)) {
             announce_to(s, op, rank, out);
             announce_feed(s, op, rank, out);
         }
@@ -414,37 +346,6 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
     }
 }
 
-/* Payloads of many operations may not fit one outbox: what is left is said in the next step, which is due at once. */
-void hold_replay(struct session *s, struct outbox *out)
-{
-    s->replaying = false;
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
-        if (p == NULL || p->replay == NONE || !(peer_reachable(s, r) || p->path_up)) {
-            continue;
-        }
-        if (!p->path_told) {
-            if (!outbox_half_free(out)) {
-                s->replaying = true;
-                return;
-            }
-            p->path_told = true;
-            path_tell(s, r, out);
-        }
-        while (p->replay < s->op_count && s->op_used > 0 && !s->frozen) {
-            if (!outbox_half_free(out)) {
-                s->replaying = true;
-                return;
-            }
-            struct op *op = &s->ops[p->replay++];
-            if (op->phase != OP_FREE) {
-                replay_one(s, op, r, out);
-            }
-        }
-        p->replay = NONE;
-    }
-}
-
 /* P12: of counts that only two know, this member has heard what each of the others expects of it; who holds cannot refuse any more. */
 static bool expected_by_all(const struct session *s, const struct op *op)
 {
@@ -455,15 +356,11 @@ static bool expected_by_all(const struct session *s, const struct op *op)
 /* All that lanes bring is in the caller's buffer; if that is the whole result, it is held (P2). */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
-    if (space_pairs(op->name.space)) {
-        pair_complete(s, op, out);
-        return;
-    }
     if (op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4: nothing becomes held in a frozen view; P10: who refused never holds */
     }
     op->digest = digest;
-    op->whole = !expected_by_all(s, op) || !path_in_place(s, op);
+    op->whole = !expected_by_all(s, op) || !op->class->in_place(s, op);
     if (op->whole) {
         return;
     }

@@ -85,7 +85,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 {
     uint32_t slot = op->slot;
     uint8_t cause = d->cause != 0 ? d->cause : m->cause;
-    bool sends = space_pairs(op->name.space) && !pair_owner(s, &op->name); /* B9: finished there */
+    bool sends = op->name.from == s->id; /* B9: finished there */
     if (d->outcome == OUTCOME_COMMIT && op->phase != OP_HOLDING && !sends) { /* commit means that every survivor holds the result */
         disbelieve(s);
         return;
@@ -112,7 +112,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 static void decide(struct session *s, const struct msg_view *m, const struct decision *decided, struct outbox *out)
 {
     const struct op_decision *d = &decided->d;
-    if (space_pairs(d->name.space) && d->name.from != s->id && d->name.to != s->id) {
+    if (d->name.to != 0 && d->name.from != s->id && d->name.to != s->id) {
         return; /* B7: of two others */
     }
     struct op *op = op_find(s, &d->name);

@@ -329,7 +329,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
     }
     pair_close_lines(s);
     s->deferred = s->deferred_passed = NONE;
-    s->deferred_count = s->deferred_pairs = 0;
+    s->deferred_count = s->deferred_tags = 0;
     if (s->vote != VOTE_NONE && !s->vote_ended) {
         ballot_end(s, result, cause, out);
         s->vote_outcome.culprit = s->left_named.id;

@@ -32,7 +32,7 @@ enum listed { LISTED_LAUNCHED, LISTED_HEARD, LISTED_LAST_WORDS };
 static bool lists(const struct session *s, const struct op *op, enum listed which)
 {
     if (which == LISTED_LAST_WORDS) { /* B2: of messages to this peer its word is the outcome */
-        return space_pairs(op->name.space) && pair_owner(s, &op->name) && (op->phase == OP_DONE || op->refused != 0);
+        return pair_owner(s, &op->name) && (op->phase == OP_DONE || op->refused != 0);
     }
     /* What all have refused with one cause, and whose call has returned, no view has to decide. */
     return (op->phase != OP_GHOST) == (which == LISTED_LAUNCHED) && !op_untaken(op);

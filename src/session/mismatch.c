@@ -119,7 +119,7 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
     int i = differs(s, own, clash, work_same);
     i = i < 0 ? differs(s, own, clash, equal) : i;
     bool way = i >= 0 && work_same(&clash->params[i], own) && clash->params[i].algorithm != own->algorithm;
-    bool pair = space_pairs(c->launch.space);
+    bool pair = own->kind == PLAN_SEND;
     say(&t, "this peer has ");
     say_params(&t, own, pair && c->launch.receives);
     say_way(&t, own, way);

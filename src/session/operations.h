@@ -14,10 +14,12 @@ struct slot;
 struct tag;
 
 /* announce.c */
-bool announce_hears(const struct session *s, const struct op *op, uint32_t rank); /* it is told of the launch, and tells of its own */
-bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank); /* it exchanges data with that rank */
+bool announce_hears(const struct session *s, const struct op *op, uint32_t rank);
+bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank);
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
-void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
+void announce_feed_lanes(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* if there is anything to tell that rank */
+void announce_by_link(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER */
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
 void announce_launch(struct session *s, struct op *op, struct outbox *out); /* READY to all who hear it; lanes hear of those heard before */
 
@@ -38,6 +40,8 @@ void op_drop_marks(struct session *s, struct op *op);
 bool op_finished(struct session *s, struct op *op, uint32_t rank); /* that one has finished it, of all members: true, so has everybody */
 bool op_has_finished(const struct session *s, const struct op *op, uint32_t rank);
 void op_clear(struct session *s); /* all of them: a new view */
+bool op_relayed(const struct session *s, const struct op *op, uint32_t rank); /* what it moves from here there, and back, goes by a relay */
+const struct op_class *op_carrier(const struct session *s, const struct op *op, uint32_t rank); /* that announces and feeds it to that rank */
 bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
 uint32_t park_take(struct session *s);  /* block + 1, 0 none */
 void park_give(struct session *s, uint32_t block);
@@ -63,6 +67,7 @@ struct tag *tag_of(struct session *s, const struct op_name *name);
 struct tag *tag_make(struct session *s, const struct op_name *name); /* adds; null if full */
 struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag); /* of other spaces than PAIR */
 struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag); /* adds; null if full */
+void tag_call(struct tag *t, uint32_t slot); /* it has one more un-collected call */
 uint32_t tag_refusals(const struct session *s, const struct tag *t);
 void tag_refused(struct session *s, struct tag *t);
 void tag_taken(struct session *s, struct tag *t);     /* ... all members have launched one of those */
@@ -90,11 +95,21 @@ size_t work_payload(const struct numeric *n, uint8_t kind, size_t count); /* byt
 const void *work_given(struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to, size_t *bytes);
 void work_plan(struct session *s, struct slot *c, const struct op_name *name); /* what lanes are to do */
 
-/* launch.c */
+/* begin.c */
 bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *out); /* the call has ended with what was owed */
 bool begin_too_far(struct session *s, const struct tag *t);
 void begin_number(struct session *s, uint32_t slot, struct tag *t, struct op *op); /* the call is the tag's next operation */
 void begin_lanes(struct session *s, struct op *op, uint32_t slot, struct outbox *out);
+/* group_call.c */
+enum session_result group_check(struct session *s, const struct session_launch *l, struct call_of *call);
+void group_no_number(struct session *s);
+void group_launch(struct session *s, uint32_t slot, struct outbox *out);
+bool group_speaker(const struct session *s, uint32_t from, const struct op_name *name, enum word_to to, uint32_t *rank);
+bool group_concerns(const struct session *s, const struct op *op, uint32_t rank);
+bool group_tells(const struct session *s, const struct op *op);
+bool group_wanted(const struct session *s, const struct op *op, uint32_t rank);
+bool group_apart(const struct session *s, const struct op *op, uint32_t rank);
+/* launch.c */
 void launch_call(struct session *s, struct session_event *e, struct outbox *out);
 void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */
 bool launch_due(const struct session *s); /* a deferred call need not wait any longer */
@@ -102,13 +117,18 @@ void launch_collect(struct session *s, struct session_event *e);
 /* hold.c */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
 void hold_send(struct session *s, struct op *op, struct outbox *out);
-void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
-void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
+void hold_arrived(struct session *s, struct op *op, struct outbox *out);
+void hold_heard(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
+void hold_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out);
+bool hold_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+void hold_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+/* replay.c */
+void replay_settle(struct session *s, struct outbox *out); /* as much as the outbox takes: the rest in a later step */
+/* op_frames.c */
+bool op_frame(struct session *s, const struct said *said, struct outbox *out); /* false: it is about no operation */
+/* finished.c */
 void finished_note(struct session *s, const struct op_name *name, struct outbox *out); /* said later, with others */
 void finished_flush(struct session *s, struct outbox *out);
-void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
-
 /* complaint.c */
 /* The link with a member of the view broke, is silent or cannot be made. */
 void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out);
@@ -132,8 +152,7 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
 void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out); /* what was sent last, to one */
 void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out); /* our call and theirs differ */
 bool refusal_allowed(const struct session *s, const struct op *op);
-void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,
-                     struct outbox *out);
+void refusal_heard(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
@@ -146,11 +165,11 @@ void behind_settle(struct session *s, struct outbox *out); /* asks the master fo
 const struct op *behind_number(const struct session *s, const struct slot **call);
 /* path.c, path_parts.c, path_words.c: what two move that have no link */
 bool path_used(const struct session *s, const struct op_name *name); /* such words go by a relay in this view */
-bool path_carries(const struct session *s, const struct op *op, uint32_t rank); /* what it moves from here there and back does */
+bool path_speaker(const struct session *s, uint32_t from, const struct op_name *name, enum word_to to, uint32_t *rank);
 struct op_name path_operation(const struct op_name *name); /* whose part it is; itself */
 struct op_name path_name(const struct op *op, uint64_t from, uint64_t to); /* the other way round */
 void path_tell(struct session *s, uint32_t rank, struct outbox *out); /* whom this peer stands in for: it hears that member, or does no more */
-void path_announce(struct session *s, const struct op *op, uint32_t rank, struct outbox *out);
+void path_announce(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 void path_enter(struct session *s, struct op *op, uint32_t rank); /* its parts have their turn when those of the operations before it are in place */
 void path_leave(struct session *s, struct op *op, uint32_t rank); /* ... or not any more */
 void path_stop(struct session *s, struct op *op); /* it gives nobody any more */
@@ -171,20 +190,28 @@ void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
 void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 /* pair.c: messages from one member to another */
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its turn has come, in this view */
-bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name); /* of this peer and that one */
+bool pair_speaker(const struct session *s, uint32_t from, const struct op_name *name, enum word_to to, uint32_t *rank);
+bool pair_concerns(const struct session *s, const struct op *op, uint32_t rank);
 uint32_t pair_partner(const struct session *s, const struct op_name *name); /* rank of the other one; NONE */
 bool pair_owner(const struct session *s, const struct op_name *name);       /* this peer receives */
 void pair_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out); /* READY was heard */
 void pair_eager(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out);
-void pair_complete(struct session *s, struct op *op, struct outbox *out);   /* its lanes are done */
-void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out);
-bool pair_finished(struct session *s, struct op *op); /* its sender has heard the word; false: a lie */
-void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, struct outbox *out);
+void pair_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
+void pair_hold(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
+bool pair_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* its sender has heard the word */
+void pair_refusal(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
 void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel, no memory */
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out); /* a receive without a number */
 void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 void pair_match(struct session *s, struct tag *box, struct outbox *out); /* the first of the line, as long as it can be */
 bool pair_ended_by_view(struct session *s, uint32_t slot, struct outbox *out); /* a call that nobody can answer in this view */
+/* pair_class.c */
+enum session_result pair_check(struct session *s, const struct session_launch *l, struct call_of *call);
+enum session_result pair_check_window(struct session *s, const struct session_launch *l, struct call_of *call);
+bool pair_tells(const struct session *s, const struct op *op);
+bool pair_wanted(const struct session *s, const struct op *op, uint32_t rank);
+void pair_arrived(struct session *s, struct op *op, struct outbox *out);
+void pair_stop(struct session *s, struct op *op);
 /* pair_view.c */
 void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *out); /* it is installed */
 /* pair_match.c */
@@ -200,8 +227,8 @@ struct tag *heard_box(struct session *s, uint8_t space, uint64_t tag, bool make)
 void park_payload(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload); /* or drops it */
 void park_ask(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* it was dropped: once more */
 void eager_start(struct session *s, struct op *op, struct outbox *out);
-void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+bool eager_fits(const struct session *s, uint64_t sender, const struct msg_eager *m); /* what its parameters allow */
+void eager_heard(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out);
 void eager_advance(struct session *s, struct op *op, struct outbox *out);
 /* fetch.c: what a source says in answer */
 void fetch_manifest(struct session *s, uint64_t peer, const struct msg_manifest *m, const void *hashes, struct outbox *out);

@@ -12,7 +12,7 @@
 static uint32_t op_hash(const struct session *s, const struct op_name *name)
 {
     uint64_t h = mix64(name->tag, name->seq | (uint64_t)name->space << 32);
-    h = space_pairs(name->space) ? mix64(mix64(h, name->from), name->to) : h;
+    h = name->to != 0 ? mix64(mix64(h, name->from), name->to) : h;
     return (uint32_t)h & (s->buckets - 1);
 }
 
@@ -114,6 +114,7 @@ struct op *op_make(struct session *s, const struct op_name *name)
     s->op_used++;
     *op = (struct op){.finished = op->finished, .turned = op->turned, .marks = op->marks};
     op->name = *name;
+    op->class = &s->classes[name->space];
     op->settled = UINT32_MAX;
     op->opener = NONE;
     phase_move(MACHINE_OPERATION, &op->phase, OP_GHOST);
@@ -130,7 +131,7 @@ void op_drop_marks(struct session *s, struct op *op)
         return;
     }
     op_taken(s, op);
-    path_stop(s, op);
+    op->class->stop(s, op);
     for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
         if (s->marks[i].park != 0) {
             park_drop(s, op, s->marks[i].rank);
@@ -169,14 +170,12 @@ static void forget_finished(struct session *s, struct op *op)
 
 bool op_untaken(const struct op *op)
 {
-    return op->phase == OP_DONE && op->refused != 0 && !space_pairs(op->name.space);
+    return op->phase == OP_DONE && op->refused != 0 && !op->class->two;
 }
 
 void op_drop(struct session *s, struct op *op)
 {
-    uint32_t i = (uint32_t)(op - s->ops);
-    heard_unlist(s, op);
-    uint32_t *link = &s->op_bucket[op_hash(s, &op->name)];
+    uint32_t i = (uint32_t)(op - s->ops), *link = &s->op_bucket[op_hash(s, &op->name)];
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);
         link = &s->ops[*link].next;
@@ -208,6 +207,16 @@ void op_clear(struct session *s)
         s->ops[i].turned = false;
     }
     memset(s->op_sets, 0, (size_t)s->op_count * bitset_words(s->op_width) * sizeof *s->op_sets);
+}
+
+const struct op_class *op_carrier(const struct session *s, const struct op *op, uint32_t rank)
+{
+    return &s->classes[op_relayed(s, op, rank) ? SPACE_PART : op->name.space];
+}
+
+bool op_relayed(const struct session *s, const struct op *op, uint32_t rank)
+{
+    return op->slot != NONE && s->view.edges > 0 && bitset_has(s->view.apart, rank) && op->class->apart(s, op, rank);
 }
 
 bool op_past(struct session *s, const struct op_name *name)

@@ -7,8 +7,6 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-/* ---- names ---- */
-
 static const struct mark *partner_mark(const struct session *s, const struct op *op)
 {
     return op_mark(s, op, pair_partner(s, &op->name));
@@ -98,8 +96,9 @@ static void refuse_mismatch(struct session *s, struct op *op, struct outbox *out
     refuse(s, op, CAUSE_MISMATCH, op->culprit, s->settled, out);
 }
 
-void pair_complete(struct session *s, struct op *op, struct outbox *out)
+void pair_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
+    (void)digest; /* the word of one needs no comparison */
     if (!pair_owner(s, &op->name) || op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
         return;
     }
@@ -164,6 +163,7 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
     }
     heard_unlist(s, op);
     begin_number(s, slot, t, op);
+    op->eager = op->eager || path_used(s, &name);
     slot_move(s, slot, SLOT_RUNNING);
     if (window) {
         c->outcome.view = s->view.view;
@@ -185,7 +185,7 @@ static void deliver(struct session *s, struct op *op, const void *payload, uint3
     if (bytes > 0) {
         memcpy(c->launch.out, payload, bytes);
     }
-    pair_complete(s, op, out);
+    pair_complete(s, op, 0, out);
 }
 
 static void take_eager(struct session *s, struct op *op, struct outbox *out)
@@ -216,7 +216,7 @@ static void receive_start(struct session *s, struct op *op, struct outbox *out)
     } else if (path_used(s, &op->name)) {
         path_take(s, op, rank, out);
         if (path_in_place(s, op)) { /* there is nothing to move */
-            pair_complete(s, op, out);
+            pair_complete(s, op, 0, out);
         }
     } else if (op->eager) {
         take_eager(s, op, out);
@@ -376,7 +376,7 @@ void pair_ready(struct session *s, struct op *op, uint32_t rank, bool again, str
         announce_feed(s, op, rank, out);
     }
     if (owner && op->whole) {
-        pair_complete(s, op, out);
+        pair_complete(s, op, 0, out);
     }
 }
 
@@ -407,10 +407,11 @@ static void told(struct session *s, struct op *op, struct outbox *out)
     finished_note(s, &name, out);
 }
 
-void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out)
+void pair_hold(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out)
 {
     struct op *op = op_find(s, &m->name);
-    bool lies = m->origin != m->name.to || !pair_mine(s, from, &m->name) || pair_owner(s, &m->name) ||
+    uint32_t from = said->from, rank;
+    bool lies = m->origin != m->name.to || !pair_speaker(s, from, &m->name, TO_SENDER, &rank) ||
                 (op == NULL ? !op_past(s, &m->name) : op->phase != OP_RUN);
     if (lies) {
         if (!path_passed_on(s, from, &m->name)) {
@@ -433,10 +434,11 @@ void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struc
     told(s, op, out);
 }
 
-bool pair_finished(struct session *s, struct op *op)
+bool pair_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     bool said = op->phase == OP_DONE || op->refused != 0 || s->frozen;
-    if (!pair_owner(s, &op->name) || !said) {
+    (void)out;
+    if (!pair_owner(s, &op->name) || s->view.ids[rank] != op->name.from || !said) {
         return false;
     }
     op->taken = true;
@@ -488,14 +490,15 @@ static void refused(struct session *s, struct op *op, const struct msg_refuse *m
     told(s, op, out);
 }
 
-void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, struct outbox *out)
+void pair_refusal(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out)
 {
-    bool mine = pair_mine(s, from, &m->name);
+    uint32_t from = said->from, rank;
+    bool mine = pair_speaker(s, from, &m->name, TO_EITHER, &rank);
     if (!mine || m->origin != (pair_owner(s, &m->name) ? m->name.from : m->name.to)) {
         links_bad(s, s->peers[from].id, out);
         return;
     }
-    struct op *op = op_hear_refusal(s, from, pair_partner(s, &m->name), m);
+    struct op *op = op_hear_refusal(s, from, rank, m);
     if (op == NULL) { /* it is over here: the word has been said (B4), or heard */
         if (!pair_owner(s, &m->name) && op_past(s, &m->name)) {
             heard_word(s, &m->name, false, out);

@@ -41,7 +41,7 @@ void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *o
     struct owed ignored;
     for (uint32_t i = 0; i < s->tag_used; i++) {
         struct tag *t = &s->tags[i];
-        if (!space_pairs(t->space)) {
+        if (t->to == 0) {
             continue;
         }
         struct op_name name = tag_name(t);

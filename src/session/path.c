@@ -12,15 +12,12 @@
 
 bool path_used(const struct session *s, const struct op_name *name)
 {
-    return space_two(name->space) && view_relay(s, name->from, name->to) != 0;
+    return name->to != 0 && view_relay(s, name->from, name->to) != 0;
 }
 
-bool path_carries(const struct session *s, const struct op *op, uint32_t rank)
+bool path_speaker(const struct session *s, uint32_t from, const struct op_name *name, enum word_to to, uint32_t *rank)
 {
-    if (op->slot == NONE || s->view.edges == 0 || !bitset_has(s->view.apart, rank)) {
-        return false;
-    }
-    return space_pairs(op->name.space) ? rank == pair_partner(s, &op->name) : s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS;
+    return path_used(s, name) && pair_speaker(s, from, name, to, rank);
 }
 
 bool path_passed_on(const struct session *s, uint32_t from, const struct op_name *name)
@@ -36,7 +33,7 @@ struct op_name path_operation(const struct op_name *name)
 
 struct op_name path_name(const struct op *op, uint64_t from, uint64_t to)
 {
-    return space_pairs(op->name.space) ? op->name : (struct op_name){.space = SPACE_PART, .seq = op->name.seq, .from = from, .to = to};
+    return op->name.to != 0 ? op->name : (struct op_name){.space = SPACE_PART, .seq = op->name.seq, .from = from, .to = to};
 }
 
 static void say_path(const struct session *s, uint32_t rank, uint32_t with, struct outbox *out)
@@ -62,7 +59,7 @@ void path_tell(struct session *s, uint32_t rank, struct outbox *out)
 }
 
 /* READY: whatever else is of lanes is not meant. */
-void path_announce(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
+void path_announce(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct session_launch *l = &s->slots[op->slot].launch;
     struct msg_ready m = {.name = path_name(op, s->id, s->view.ids[rank]), .params = l->params, .launch = 1,

@@ -40,7 +40,7 @@ bool path_passes(struct session *s, uint32_t from, const struct frame_header *h,
     struct op_name name;
     reader_init(&r, payload, h->length);
     whole = r;
-    if (s->view.edges == 0 || !words || !get_part_name(&r, &name) || !space_two(name.space) || name.from == s->id || name.to == s->id) {
+    if (s->view.edges == 0 || !words || !get_part_name(&r, &name) || name.to == 0 || name.from == s->id || name.to == s->id) {
         return false;
     }
     uint64_t peer = s->peers[from].id, to = name.from == peer ? name.to : name.to == peer ? name.from : 0;
@@ -86,19 +86,19 @@ static struct op *meant(struct session *s, const struct op_name *name)
     struct op_name operation = path_operation(name);
     struct op *op = s->frozen ? NULL : op_find(s, &operation);
     bool runs = op != NULL && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0;
-    return runs && path_carries(s, op, pair_partner(s, name)) ? op : NULL;
+    return runs && op_relayed(s, op, pair_partner(s, name)) ? op : NULL;
 }
 
 void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_part m;
     const void *payload;
-    if (!get_part(r, &m, &payload) || !path_used(s, &m.name) || !pair_mine(s, from, &m.name) || !pair_owner(s, &m.name)) {
+    uint32_t rank;
+    if (!get_part(r, &m, &payload) || !path_speaker(s, from, &m.name, TO_RECEIVER, &rank)) {
         links_bad(s, s->peers[from].id, out);
         return;
     }
     struct op *op = meant(s, &m.name);
-    uint32_t rank = pair_partner(s, &m.name);
     struct mark *mark = op == NULL || !op_mark(s, op, rank)->ready ? NULL : mark_of(s, op, rank);
     if (mark == NULL || (m.offset != mark->here && !MUTANT(PART_MISPLACED))) {
         return; /* over; or said twice, or behind one that was lost: PATH is on its way */
@@ -113,23 +113,22 @@ void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
     mark->here += m.bytes;
     c->outcome.rx_bytes += m.bytes;
     path_say_got(s, op, rank, false, out);
-    if (mark->here == all.bytes && (space_pairs(op->name.space) || op->whole)) {
-        hold_complete(s, op, op->digest, out);
+    if (mark->here == all.bytes) {
+        op->class->arrived(s, op, out);
     }
 }
 
 void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_got m;
-    if (!get_got(r, &m) || !path_used(s, &m.name) || !pair_mine(s, from, &m.name) || pair_owner(s, &m.name)) {
+    uint32_t rank;
+    if (!get_got(r, &m) || !path_speaker(s, from, &m.name, TO_SENDER, &rank)) {
         links_bad(s, s->peers[from].id, out);
         return;
     }
     struct op *op = meant(s, &m.name);
-    uint32_t rank = pair_partner(s, &m.name);
-    bool pair = space_pairs(m.name.space);
-    struct mark *mark = op == NULL || (pair && op->whole) ? NULL : mark_heard(s, op, rank);
-    if (mark == NULL || (!pair && !mark->ready)) { /* it is not known yet how much is expected: both are said again */
+    struct mark *mark = op == NULL || !op->class->wanted(s, op, rank) ? NULL : mark_heard(s, op, rank);
+    if (mark == NULL) {
         return;
     }
     uint64_t all = path_gives(s, op, rank).bytes;

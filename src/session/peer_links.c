@@ -311,8 +311,7 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
 static bool needs_data(const struct session *s, const struct op *op, uint32_t rank)
 {
     bool waits = (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->slot != NONE && op->refused == 0 && !op->eager;
-    bool theirs = !space_pairs(op->name.space) || pair_partner(s, &op->name) == rank;
-    return waits && theirs && announce_neighbour(s, op, rank) && !path_carries(s, op, rank);
+    return waits && op->class->neighbour(s, op, rank) && !op_relayed(s, op, rank);
 }
 
 /* A control link alone is enough for small operations: only one that waits for data is a reason to end the view. */

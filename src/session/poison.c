@@ -113,7 +113,7 @@ void poison_machine(struct session *s, const struct check_pad *pad, struct sessi
     s->view.view = 0;
     s->proposal = 0;
     s->deferred = NONE;
-    s->deferred_count = s->deferred_pairs = s->waiting_count = 0;
+    s->deferred_count = s->deferred_tags = s->waiting_count = 0;
     memset(s->peers, 0, sizeof *s->peers * s->peer_count);
     outbox_add(out, ACT_CLOSE_MASTER);
     outbox_add(out, ACT_LINKS);

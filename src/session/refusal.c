@@ -42,7 +42,7 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
     own->refuse = cause;
     own->refuse_culprit = culprit;
     if (!MUTANT(TURN_KEPT)) {
-        path_stop(s, op);
+        op->class->stop(s, op);
     }
     if (op->slot != NONE) {
         slot_stop(s, op->slot, out);
@@ -148,36 +148,20 @@ static void hear(struct session *s, struct op *op, uint32_t rank, const struct m
     refusal_check(s, op, out);
 }
 
-void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,
-                     struct outbox *out)
+void refusal_heard(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out)
 {
-    struct msg_refuse m;
-    const void *payload = r->at;
-    if (!get_refuse(r, &m)) {
-        links_bad(s, s->peers[from].id, out);
-        return;
-    }
-    if (h->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
-        return; /* P8, P4 */
-    }
-    if (space_pairs(m.name.space)) {
-        pair_refusal(s, from, &m, out);
-        return;
-    }
-    peers_relay(s, from, m.origin, h, payload, out);
-    uint32_t rank = origin_rank(s, from, m.origin);
-    struct op *op = rank != NONE ? op_hear_refusal(s, from, rank, &m) : NULL;
+    peers_relay(s, said->from, m->origin, said->header, said->payload, out);
+    uint32_t rank = origin_rank(s, said->from, m->origin);
+    struct op *op = rank != NONE ? op_hear_refusal(s, said->from, rank, m) : NULL;
     if (op != NULL) {
-        hear(s, op, rank, &m, out);
+        hear(s, op, rank, m, out);
     }
 }
 
 /* The program, or its deadline, gives an operation up: refuse it, or after HOLD ask for a freeze (P6). */
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
 {
-    if (space_pairs(op->name.space)) {
-        pair_request(s, op, cause, out);
-    } else if (refusal_allowed(s, op)) {
+    if (refusal_allowed(s, op)) {
         refusal_send(s, op, cause, s->id, out);
     } else if (op->phase == OP_HOLDING && op->refused == 0 && !s->frozen) {
         complaint_op(s, op, (enum cause)cause, 0, "aborted by the program after it was complete here", out);

@@ -14,6 +14,7 @@ struct session *session_init(const struct session_config *config, void *arena)
     struct session *s = arena;
     memset(s, 0, sizeof *s);
     s->cfg = *config;
+    s->classes = op_classes;
     s->rng.state = config->seed;
     s->stall_ns = config->stall_ns;
     s->heartbeat_ns = config->heartbeat_ns;
@@ -26,28 +27,30 @@ struct session *session_init(const struct session_config *config, void *arena)
 
 /* ---- events ---- */
 
-/* Words that count in no view but the one in which they were said. */
-static void on_view_frame(struct session *s, uint32_t from, uint8_t type, struct reader *r, struct outbox *out)
+/* What goes by relays, or is said of them. */
+static bool relay_frame(struct session *s, const struct said *said, struct outbox *out)
 {
-    switch (type) {
-    case FRAME_READY:
-        hold_ready(s, from, r, out);
-        break;
-    case FRAME_EAGER:
-        eager_message(s, from, r, out);
-        break;
-    case FRAME_WANT:
-        eager_want(s, from, r, out);
-        break;
+    struct reader r;
+    reader_init(&r, said->payload, said->header->length);
+    bool current = said->header->view == s->view.view;
+    switch (said->header->type) {
     case FRAME_PATH:
-        path_message(s, from, r, out);
-        break;
+        if (current) {
+            path_message(s, said->from, &r, out);
+        }
+        return true;
     case FRAME_PART:
-        path_part(s, from, r, out);
-        break;
+        if (current) {
+            path_part(s, said->from, &r, out);
+        }
+        return true;
+    case FRAME_GOT:
+        if (current) {
+            path_got(s, said->from, &r, out);
+        }
+        return true;
     default:
-        path_got(s, from, r, out);
-        break;
+        return false;
     }
 }
 
@@ -58,8 +61,6 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
         return;
     }
     s->peers[from].heard = s->peers[from].spoke = s->now;
-    struct reader r;
-    reader_init(&r, e->payload, e->header->length);
     const struct frame_header *h = e->header;
     if (h->type == FRAME_PING) {
         links_ping(s, from, h->view, out);
@@ -68,33 +69,12 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
     if (!s->peers[from].in_view || h->view > s->view.view) {
         return; /* P8: members speak of a view only to those who said that they are in it */
     }
-    bool current = h->view == s->view.view;
-    if (current && path_passes(s, from, h, e->payload, out)) {
+    if (h->view == s->view.view && path_passes(s, from, h, e->payload, out)) {
         return;
     }
-    switch (h->type) {
-    case FRAME_HOLD:
-        hold_message(s, from, h, &r, out);
-        break;
-    case FRAME_REFUSE:
-        refusal_message(s, from, h, &r, out);
-        break;
-    case FRAME_FINISHED:
-        hold_finished(s, from, h, &r, out);
-        break;
-    case FRAME_READY:
-    case FRAME_EAGER:
-    case FRAME_WANT:
-    case FRAME_PATH:
-    case FRAME_PART:
-    case FRAME_GOT:
-        if (current) {
-            on_view_frame(s, from, h->type, &r, out);
-        }
-        break;
-    default:
+    struct said said = {.from = from, .header = h, .payload = e->payload};
+    if (!op_frame(s, &said, out) && !relay_frame(s, &said, out)) {
         links_bad(s, e->peer, out); /* no business on a control link */
-        break;
     }
 }
 
@@ -112,7 +92,7 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
     } else if (op == NULL) {
         return; /* it ended while the lane was on its way here */
     } else if (e->kind == SESSION_DONE) {
-        hold_complete(s, op, e->digest, out);
+        op->class->complete(s, op, e->digest, out);
     } else if (op->phase == OP_RUN && op->refused == 0 && !s->frozen) {
         uint32_t rank = view_rank(s, e->peer);
         if (rank != NONE && rank != s->view.rank && waits_launched(s, op)) {
@@ -128,7 +108,7 @@ static void on_cancel(struct session *s, struct session_event *e, struct outbox 
     uint8_t why = own ? (uint8_t)e->number : CAUSE_CANCEL;
     if (c != NULL && c->at.phase == SLOT_RUNNING && c->op != NONE) {
         c->failed = c->failed || own;
-        refusal_request(s, &s->ops[c->op], why, out);
+        s->ops[c->op].class->request(s, &s->ops[c->op], why, out);
     } else if (c != NULL && c->waits) {
         pair_give_up(s, e->slot, why, out);
     } else if (c != NULL && c->at.phase == SLOT_DEFERRED) { /* it is refused when it has its number */
@@ -181,7 +161,7 @@ static void check_deadlines(struct session *s, struct outbox *out)
         } else if (c->at.phase == SLOT_DEFERRED) { /* it is refused when it has its number */
             c->given_up = c->given_up != CAUSE_NONE ? c->given_up : CAUSE_DEADLINE;
         } else {
-            refusal_request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
+            s->ops[c->op].class->request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
         }
     }
 }
@@ -334,7 +314,7 @@ static void settle(struct session *s, struct outbox *out)
         ballot_passed(s, out);
     }
     if (s->replaying) {
-        hold_replay(s, out);
+        replay_settle(s, out);
     }
     if (s->turns) {
         path_settle(s, out);

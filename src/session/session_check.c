@@ -114,10 +114,10 @@ static void check_marks(const struct session *s, const struct op *op, struct cen
         PCCL_ASSERT(!m->named || (op->phase == OP_GHOST && op->opener == NONE));
         all->named += m->named;
         PCCL_ASSERT(m->there <= m->said);
-        PCCL_ASSERT(!m->parted || (op->refused == 0 && path_carries(s, op, r) && m->there < path_gives(s, op, r).bytes));
+        PCCL_ASSERT(!m->parted || (op->refused == 0 && op_relayed(s, op, r) && m->there < path_gives(s, op, r).bytes));
         all->parted += m->parted;
     }
-    PCCL_ASSERT(space_pairs(op->name.space) || op->launched == launched);
+    PCCL_ASSERT(op->class->two || op->launched == launched);
     all->opened += op->opener != NONE && !op->answered;
     all->answered += op->opener != NONE && op->answered;
 }
@@ -147,8 +147,7 @@ static void check_op(const struct session *s, uint32_t i)
     PCCL_ASSERT(op->opener == NONE || (op->phase == OP_GHOST && op->opener < s->view.world && op->opener != s->view.rank));
     PCCL_ASSERT(op->phase != OP_GHOST || op->refused == 0 || op->opener != NONE);
     if (op->phase == OP_DONE) {
-        bool pair = space_pairs(op->name.space);
-        PCCL_ASSERT(pair ? pair_owner(s, &op->name) && !op->taken : op_has_finished(s, op, s->view.rank)); /* B8, P10 */
+        PCCL_ASSERT(op->class->two ? pair_owner(s, &op->name) && !op->taken : op_has_finished(s, op, s->view.rank)); /* B8, P10 */
         PCCL_ASSERT(op->finished_count < s->view.world); /* forgotten once all have finished it */
         return;
     }
@@ -164,7 +163,7 @@ static void check_op(const struct session *s, uint32_t i)
     if (launched) {
         const struct slot *c = &s->slots[op->slot];
         PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag && c->launch.space == op->name.space);
-        bool sent = space_pairs(op->name.space) && !pair_owner(s, &op->name); /* all of it, perhaps: it waits for the word */
+        bool sent = op->name.from == s->id; /* all of it, perhaps: it waits for the word */
         PCCL_ASSERT(op->phase == OP_HOLDING || sent || op->eager || op->whole || op->refused != 0 || c->at.started ||
                     s->frozen);
         PCCL_ASSERT(!c->at.started || c->at.stopped || (op->refused == 0 && !s->frozen)); /* P4, P10 */
@@ -231,7 +230,7 @@ static void check_slots(const struct session *s)
         windows += c->at.phase != SLOT_FREE && c->launch.space == SPACE_WINDOW;
         deferred += c->at.phase == SLOT_DEFERRED && !c->waits;
         waiting += c->waits;
-        PCCL_ASSERT(!c->waits || (c->at.phase == SLOT_DEFERRED && space_pairs(c->launch.space) && c->launch.receives));
+        PCCL_ASSERT(!c->waits || (c->at.phase == SLOT_DEFERRED && s->classes[c->launch.space].two && c->launch.receives));
         PCCL_ASSERT(!c->at.started || c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_ENDING);
         PCCL_ASSERT(c->at.phase != SLOT_RUNNING || (c->op < s->op_count && s->ops[c->op].slot == i));
         PCCL_ASSERT(c->at.phase == SLOT_FREE || c->at.phase == SLOT_RUNNING || c->op == NONE);
@@ -240,16 +239,16 @@ static void check_slots(const struct session *s)
         PCCL_ASSERT((c->at.phase != SLOT_DEFERRED && c->at.phase != SLOT_RUNNING) || s->phase == PHASE_MEMBER);
     }
     PCCL_ASSERT(used == s->slots_used && windows == s->slots_windows && waiting == s->waiting_count);
-    uint32_t last = NONE, pairs = 0;
+    uint32_t last = NONE, tags = 0;
     PCCL_ASSERT(deferred == s->deferred_count);
     for (uint32_t i = s->deferred; i != NONE && deferred > 0; i = s->slots[i].next) {
         PCCL_ASSERT(s->slots[i].at.phase == SLOT_DEFERRED);
-        pairs += space_pairs(s->slots[i].launch.space);
+        tags += s->classes[s->slots[i].launch.space].tags_later;
         deferred--;
         last = i;
     }
     PCCL_ASSERT(s->deferred != NONE || (s->deferred_count == 0 && s->deferred_passed == NONE));
-    PCCL_ASSERT(pairs == s->deferred_pairs);
+    PCCL_ASSERT(tags == s->deferred_tags);
     PCCL_ASSERT(s->deferred_passed == NONE || s->slots[s->deferred_passed].at.phase == SLOT_DEFERRED);
     PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred_last && s->slots[last].next == NONE)));
 }
@@ -322,7 +321,7 @@ static void check_tags(const struct session *s)
         }
     }
     for (uint32_t i = 0; i < s->slot_count; i++) {
-        calls += s->slots[i].at.phase != SLOT_FREE && space_pairs(s->slots[i].launch.space);
+        calls += s->slots[i].at.phase != SLOT_FREE && s->classes[s->slots[i].launch.space].two;
     }
     PCCL_ASSERT(calls == s->slots_used); /* of a tag one at a time */
     PCCL_ASSERT(queued == named);

@@ -1,9 +1,8 @@
 /* session_state.h - what a session remembers; shared by the files that make up session_step, seen by nobody else.
  *
- * Its tables: peers (whom we are or want to be linked with), ops (of the installed view, by name), tags (next number and owed errors
- * of each), marks (what each member has said of each operation), slots (calls of the program).  Everything is an index: tables move when they grow.
- * Which file writes what: peer_links.c peers, optable.c ops, marks.c marks, tags.c tags, slots.c slots, install.c the view, ballot.c the vote, join.c the
- * phase and the master's connection.
+ * Its tables: peers (links we have or want), ops (of the installed view, by name), tags (next number and owed errors of each), marks (what
+ * each member has said of each operation), slots (calls of the program).  Everything is an index: tables move when they grow.
+ * peer_links.c writes peers, optable.c ops, marks.c marks, tags.c tags, slots.c slots, install.c the view, ballot.c the vote, join.c the rest.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_SESSION_SESSION_STATE_H
 #define PCCL_SESSION_SESSION_STATE_H
@@ -18,6 +17,7 @@
 #include "core/random.h"
 #include "core/stall.h"
 #include "core/status.h"
+#include "session/op_class.h"
 #include "session/session.h"
 
 enum { NONE = 0xFFFFFFFFu };
@@ -92,6 +92,7 @@ enum op_phase { OP_FREE = 0, OP_GHOST, OP_RUN, OP_HOLDING, OP_DONE };
 
 struct op {
     struct op_name name;
+    const struct op_class *class; /* of its space */
     uint8_t phase;       /* enum op_phase; GHOST: heard of, not launched here; DONE: finished, on record */
     uint8_t refused;     /* cause of the own last REFUSE, 0 none */
     bool answered;       /* by `opener` in answer to another: counted in peer.answered, else in peer.opened */
@@ -248,6 +249,7 @@ enum { MOST_NAMED = BOUNDS_OPS + BOUNDS_REFUSALS, MOST_OPENED = 2 * MOST_NAMED, 
 
 struct session {
     struct session_config cfg;
+    const struct op_class *classes; /* by enum op_space */
     bool poisoned;
     uint32_t check_in;   /* steps until all of it is checked again */
     struct rng rng;
@@ -311,13 +313,11 @@ struct session {
     uint32_t peer_next;  /* no entry below is free */
     uint32_t peer_count; /* capacity */
 
-    /* operations: optable.c, marks.c, launch.c, hold.c, refusal.c, eager.c */
-    struct op *ops;
+    struct op *ops; /* operations: optable.c, marks.c, launch.c, hold.c, refusal.c, eager.c */
     uint32_t op_width;   /* members of a view: a bit for each in the set of an operation */
     uint32_t op_count, op_free, op_used, records;
     uint32_t untaken;    /* records of refused operations of the whole group (refusal.c) */
-    uint32_t *op_bucket;
-    uint32_t buckets;    /* power of two */
+    uint32_t *op_bucket, buckets; /* a power of two of them */
     uint64_t *op_sets;
     struct mark *marks;
     uint32_t mark_count, mark_used, mark_free;
@@ -344,7 +344,7 @@ struct session {
     uint32_t refusals;   /* of all tags */
     uint64_t answers;    /* REFUSEs sent in this view in answer to others */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
-    uint32_t deferred_count, deferred_pairs;
+    uint32_t deferred_count, deferred_tags; /* how many; entries of the table of tags that they may add */
     uint32_t deferred_passed; /* up to this one all are in the order of issue, and wait for who is behind; NONE */
     struct {             /* behind.c: what the master was asked so that calls in the order of issue go on */
         uint8_t cause;   /* CAUSE_NONE: nothing, in this view */

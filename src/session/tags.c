@@ -12,7 +12,7 @@
 static uint32_t *bucket_of(struct session *s, const struct op_name *name)
 {
     uint64_t h = mix64(name->tag, 1 + (uint64_t)name->space);
-    h = space_pairs(name->space) ? mix64(mix64(h, name->from), name->to) : h;
+    h = name->to != 0 ? mix64(mix64(h, name->from), name->to) : h;
     return &s->tag_bucket[h & (s->tag_buckets - 1)];
 }
 
@@ -107,6 +107,15 @@ static void forget(struct session *s, uint32_t i)
     if (i != last) {
         *link_to(s, last) = i;
         s->tags[i] = s->tags[last];
+    }
+}
+
+void tag_call(struct tag *t, uint32_t slot)
+{
+    if (t->space == SPACE_ORDERED) {
+        t->open++;
+    } else {
+        t->slot = slot;
     }
 }
 
@@ -223,7 +232,7 @@ static struct tag *owed_by_tag(struct session *s, struct tag *t)
 
 bool owed_take(struct session *s, struct tag *t, struct owed *what)
 {
-    t = MUTANT(OWE_TAG) && space_pairs(t->space) ? owed_by_tag(s, t) : t;
+    t = MUTANT(OWE_TAG) && t->to != 0 ? owed_by_tag(s, t) : t;
     if (t->owed == NONE) {
         return false;
     }

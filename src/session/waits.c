@@ -10,8 +10,8 @@
 /* It has not launched, and we would have heard if it had. */
 static bool missing(const struct session *s, const struct op *op, uint32_t rank)
 {
-    return rank != s->view.rank && !op_mark(s, op, rank)->ready && announce_hears(s, op, rank) &&
-           (path_carries(s, op, rank) || !bitset_has(s->view.apart, rank));
+    return rank != s->view.rank && !op_mark(s, op, rank)->ready && op->class->hears(s, op, rank) &&
+           (op_relayed(s, op, rank) || !bitset_has(s->view.apart, rank));
 }
 
 bool waits_launched(const struct session *s, const struct op *op)
@@ -28,8 +28,7 @@ bool waits_launched(const struct session *s, const struct op *op)
 static enum wait_phase wait_of(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct mark *m = op_mark(s, op, rank);
-    bool other = space_pairs(op->name.space) && rank != pair_partner(s, &op->name);
-    if (other || rank == s->view.rank || (op->refused != 0 ? m->refuse == op->refused : m->held)) {
+    if (!op->class->concerns(s, op, rank) || rank == s->view.rank || (op->refused != 0 ? m->refuse == op->refused : m->held)) {
         return WAIT_NONE;
     }
     if (op->refused != 0) {
@@ -41,7 +40,7 @@ static enum wait_phase wait_of(const struct session *s, const struct op *op, uin
     if (missing(s, op, rank)) {
         return WAIT_LAUNCH; /* also of an operation without elements, which is complete here at once */
     }
-    return op->phase == OP_HOLDING ? WAIT_HOLD : announce_neighbour(s, op, rank) ? WAIT_DATA : WAIT_NONE;
+    return op->phase == OP_HOLDING ? WAIT_HOLD : op->class->neighbour(s, op, rank) ? WAIT_DATA : WAIT_NONE;
 }
 
 static bool waiting(const struct op *op)

@@ -215,7 +215,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->ranks = s->view.ids;
     run->launch = ++s->launches;
     PCCL_ASSERT(work_own_numeric(s, l, &run->numeric));
-    if (space_pairs(name->space)) {
+    if (p->kind == PLAN_SEND) {
         plan_of_two(s, c, name);
         return;
     }

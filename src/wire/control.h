@@ -59,6 +59,7 @@ enum op_space {
     SPACE_PAIR = 2,    /* from one member to another, apart for each two, direction and tag */
     SPACE_WINDOW = 3,  /* the same, of windows: requests, what is put, and what is asked for */
     SPACE_PART = 4,    /* no operation: what goes from one member to another in one of ORDERED, where they have no link */
+    OP_SPACES = 5,
 };
 static inline bool space_pairs(uint8_t space)
 {

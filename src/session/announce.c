@@ -84,14 +84,6 @@ bool announce_hears(const struct session *s, const struct op *op, uint32_t rank)
 
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    bool over = op->phase == OP_GHOST || op->phase == OP_DONE || op->refused != 0;
-    if (!over && op->class->hears(s, op, rank) && op->class->tells(s, op)) {
-        op_carrier(s, op, rank)->announce(s, op, rank, out);
-    }
-}
-
-void announce_by_link(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
-{
     if (op->eager) {
         announce_eager(s, op, rank, out);
         return;
@@ -113,11 +105,6 @@ void announce_by_link(struct session *s, struct op *op, uint32_t rank, struct ou
 }
 
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
-{
-    op_carrier(s, op, rank)->feed(s, op, rank, out);
-}
-
-void announce_feed_lanes(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     if ((op->phase != OP_RUN && op->phase != OP_HOLDING) || op->eager || op->slot == NONE ||
         !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped || !op->class->neighbour(s, op, rank)) {
@@ -161,12 +148,12 @@ void announce_launch(struct session *s, struct op *op, struct outbox *out)
     for (uint32_t i = 0, count = hearers(s, plan); i < count; i++) {
         uint32_t rank = hearer(s, plan, i);
         if (rank != s->view.rank) {
-            announce_to(s, op, rank, out);
+            carrier_announce(s, op, rank, out);
         }
     }
     for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
         if (s->marks[i].rank != s->view.rank) {
-            announce_feed(s, op, s->marks[i].rank, out);
+            carrier_feed(s, op, s->marks[i].rank, out);
         }
     }
 }

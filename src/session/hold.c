@@ -180,23 +180,19 @@ void hold_arrived(struct session *s, struct op *op, struct outbox *out)
     }
 }
 
-void hold_heard(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out)
+bool hold_heard(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out)
 {
     uint32_t from = said->from;
     const struct frame_header *h = said->header;
     if (m->round >= (disseminates(s) ? rounds_of(s->view.world) : 1) && h->view == s->view.view) {
-        links_bad(s, s->peers[from].id, out); /* there is no such round */
-        return;
+        return false; /* there is no such round */
     }
     peers_relay(s, from, m->origin, h, said->payload, out);
     uint32_t rank = origin_rank(s, from, m->origin);
     uint32_t to = rank == NONE ? NONE : round_goes_to(s, rank, m->round);
     bool ours = rank != NONE && (!disseminates(s) || to == s->view.rank);
     if (!ours && (rank == NONE || view_relay(s, m->origin, s->view.ids[to]) != s->id)) {
-        if (h->view == s->view.view && (rank == NONE || rank == s->peers[from].rank)) {
-            links_bad(s, s->peers[from].id, out); /* it speaks for somebody else, or says to us what is not for us */
-        }
-        return;
+        return h->view != s->view.view || (rank != NONE && rank != s->peers[from].rank); /* else it speaks for others, or to others */
     }
     struct op *op = op_hear(s, from, rank, &m->name);
     if (op != NULL && ours) {
@@ -207,6 +203,7 @@ void hold_heard(struct session *s, const struct said *said, const struct msg_hol
         mark->hold_params = m->params;
         mark->hold_digest = m->digest;
     }
+    return true;
 }
 
 void hold_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out)
@@ -218,7 +215,7 @@ void hold_ready(struct session *s, struct op *op, uint32_t rank, bool again, str
         return;
     }
     if (!again) {
-        announce_feed(s, op, rank, out);
+        carrier_feed(s, op, rank, out);
     }
     hold_arrived(s, op, out);
 }
@@ -313,9 +310,9 @@ void hold_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
 {
     uint64_t to = s->view.ids[rank];
     if (!peer_reachable(s, rank)) { /* its relay has said that there is a path: of what goes by that */
-        if (op_relayed(s, op, rank)) {
-            announce_to(s, op, rank, out);
-            announce_feed(s, op, rank, out);
+        if (carrier_relays(s, op, rank)) {
+            carrier_announce(s, op, rank, out);
+            carrier_feed(s, op, rank, out);
         }
         return;
     }
@@ -329,7 +326,7 @@ void hold_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
         refusal_again(s, op, rank, out);
         return;
     }
-    announce_to(s, op, rank, out);
+    carrier_announce(s, op, rank, out);
     if (op->phase != OP_HOLDING && op->phase != OP_DONE) {
         return;
     }

@@ -10,7 +10,7 @@ enum { PAIR_TAGS = 2 }; /* what its pair is numbered in, and the line of its rec
     .complete = hold_complete, .arrived = hold_arrived, .wanted = group_wanted, .in_place = path_in_place,                  \
     .given = path_given, .stop = path_stop, .replay = hold_replay, .concerns = group_concerns,                              \
     .neighbour = announce_neighbour, .hears = announce_hears, .tells = group_tells, .apart = group_apart,                   \
-    .announce = announce_by_link, .feed = announce_feed_lanes
+    .announce = announce_to, .feed = announce_feed
 
 #define MESSAGE                                                                                                             \
     .two = true, .tags_called = PAIR_TAGS, .tags_later = PAIR_TAGS, .launch = pair_launch, .request = pair_request,         \
@@ -18,7 +18,7 @@ enum { PAIR_TAGS = 2 }; /* what its pair is numbered in, and the line of its rec
     .finished = pair_finished, .complete = pair_complete, .arrived = pair_arrived, .wanted = pair_wanted,                   \
     .in_place = path_in_place, .given = path_given, .stop = pair_stop, .replay = pair_replay, .concerns = pair_concerns,    \
     .neighbour = pair_concerns, .hears = pair_concerns, .tells = pair_tells, .apart = pair_concerns,                        \
-    .announce = announce_by_link, .feed = announce_feed_lanes
+    .announce = announce_to, .feed = announce_feed
 
 const struct op_class op_classes[OP_SPACES] = {
     [SPACE_TAG] = {COLLECTIVE},

@@ -41,12 +41,13 @@ struct op_class {
     void (*launch)(struct session *s, uint32_t slot, struct outbox *out);
     void (*request)(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* its deadline, or the program, gives it up */
 
-    /* Frames.  speaker: the rank that says it; false: that peer may not.  finished: false if that member cannot have finished it. */
+    /* Frames.  speaker: the rank that says it; false: that peer may not.  hold, refuse, finished: false if it cannot be true, whoever
+     * relayed it, so that the peer of the link must have made it up. */
     bool (*speaker)(const struct session *s, uint32_t from, const struct op_name *name, enum word_to to, uint32_t *rank);
     void (*ready)(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out);
     void (*eager)(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out);
-    void (*hold)(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
-    void (*refuse)(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
+    bool (*hold)(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
+    bool (*refuse)(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
     bool (*finished)(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 
     /* Progress.  complete: lanes are done.  arrived: all that a relay brings from that rank is here.  wanted: it may ask for parts now. */

@@ -1,7 +1,8 @@
 /* op_frames.c - what peers say of operations: decoded, checked, and given to the class of the operation.
  *
+ * Its one idea: each function returns whether the peer of the link may say it, and here alone the link of one that lies is given up.
  * READY and EAGER are noted as the call of that member before the class sees them.
- * Invariant: a class hears nothing in a frozen view but FINISHED, and nothing that the peer of that link may not say.
+ * Invariant: a class hears nothing in a frozen view but FINISHED.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
@@ -10,22 +11,21 @@ static const struct op_class *class_of(const struct session *s, const struct op_
     return &s->classes[name->space];
 }
 
-static void on_ready(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
+static bool on_ready(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_ready m;
     uint32_t rank;
     if (!get_ready(r, &m) || !class_of(s, &m.name)->speaker(s, said->from, &m.name, TO_EITHER, &rank)) {
-        links_bad(s, s->peers[said->from].id, out);
-        return;
+        return false;
     }
     struct op_name name = path_operation(&m.name);
     struct op *op = s->frozen ? NULL : op_hear(s, said->from, rank, &name);
     if (op == NULL) {
-        return;
+        return true;
     }
     struct peer *p = &s->peers[s->view.peer[rank]];
     struct mark *mark = mark_of(s, op, rank); /* as it was heard */
-    bool again = mark->ready && op_relayed(s, op, rank); /* of what goes by a relay, as PATH asks too: its parts would come twice */
+    bool again = mark->ready && carrier_relays(s, op, rank); /* of what goes by a relay, as PATH asks too: its parts would come twice */
     mismatch_hear(s, op, rank, &m.params);
     mark->expects = m.expects;
     mark->window = m.window;
@@ -35,6 +35,7 @@ static void on_ready(struct session *s, const struct said *said, struct reader *
         p->bundle_view = s->view.view;
     }
     op->class->ready(s, op, rank, again, out);
+    return true;
 }
 
 /* The rank that says it for itself: no relay passes it on.  NONE: that peer may not. */
@@ -44,65 +45,62 @@ static uint32_t own_word(const struct session *s, uint32_t from, const struct op
     return class_of(s, name)->speaker(s, from, name, to, &rank) && rank == s->peers[from].rank ? rank : NONE;
 }
 
-static void on_eager(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
+static bool on_eager(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_eager m;
     const void *payload;
-    uint64_t id = s->peers[said->from].id;
-    bool good = get_eager(r, &m, &payload) && eager_fits(s, id, &m);
+    bool good = get_eager(r, &m, &payload) && eager_fits(s, s->peers[said->from].id, &m);
     uint32_t rank = good ? own_word(s, said->from, &m.name, TO_RECEIVER) : NONE;
     if (rank == NONE) {
-        links_bad(s, id, out);
-        return;
+        return false;
     }
     struct op *op = s->frozen ? NULL : op_hear(s, said->from, rank, &m.name);
     if (op != NULL) {
         mismatch_hear(s, op, rank, &m.params);
         op->class->eager(s, op, rank, &m, payload, out);
     }
+    return true;
 }
 
-static void on_want(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
+static bool on_want(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_want m;
     uint32_t rank = get_want(r, &m) ? own_word(s, said->from, &m.name, TO_SENDER) : NONE;
     if (rank == NONE) {
-        links_bad(s, s->peers[said->from].id, out);
-        return;
+        return false;
     }
     struct op *op = op_find(s, &m.name);
     if (op != NULL && op->eager && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0 && !s->frozen) {
-        announce_to(s, op, rank, out);
+        carrier_announce(s, op, rank, out);
     }
+    return true;
 }
 
-static void on_hold(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
+static bool on_hold(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_hold m;
     if (!get_hold(r, &m)) {
-        links_bad(s, s->peers[said->from].id, out);
-        return;
+        return false;
     }
     if ((said->header->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
-        return; /* P4, P8 */
+        return true; /* P4, P8 */
     }
-    class_of(s, &m.name)->hold(s, said, &m, out);
+    return class_of(s, &m.name)->hold(s, said, &m, out);
 }
 
-static void on_refuse(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
+static bool on_refuse(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_refuse m;
     if (!get_refuse(r, &m)) {
-        links_bad(s, s->peers[said->from].id, out);
-        return;
+        return false;
     }
     if (said->header->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
-        return; /* P8, P4 */
+        return true; /* P8, P4 */
     }
-    class_of(s, &m.name)->refuse(s, said, &m, out);
+    return class_of(s, &m.name)->refuse(s, said, &m, out);
 }
 
-static void on_finished(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
+static bool on_finished(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_finished m;
     uint32_t own = s->peers[said->from].rank;
@@ -117,44 +115,64 @@ static void on_finished(struct session *s, const struct said *said, struct reade
             good = op->class->finished(s, op, rank, out) || rank != own; /* a relay only passes it on */
         }
     }
-    if (!good || !reader_done(r)) {
-        links_bad(s, s->peers[said->from].id, out);
-    } else if (rank != NONE) {
+    good = good && reader_done(r);
+    if (good && rank != NONE) {
         peers_relay(s, said->from, m.origin, said->header, said->payload, out);
+    }
+    return good;
+}
+
+/* Words that count in no view but the one in which they were said. */
+static bool on_view_frame(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
+{
+    switch (said->header->type) {
+    case FRAME_READY:
+        return on_ready(s, said, r, out);
+    case FRAME_EAGER:
+        return on_eager(s, said, r, out);
+    case FRAME_WANT:
+        return on_want(s, said, r, out);
+    case FRAME_PATH:
+        return path_message(s, said->from, r);
+    case FRAME_PART:
+        return path_part(s, said->from, r, out);
+    default:
+        return path_got(s, said->from, r);
     }
 }
 
-bool op_frame(struct session *s, const struct said *said, struct outbox *out)
+static bool dispatch(struct session *s, const struct said *said, struct outbox *out)
 {
     struct reader r;
     reader_init(&r, said->payload, said->header->length);
     bool current = said->header->view == s->view.view;
+    enum path_pass pass = current ? path_passes(s, said, out) : PATH_OWN;
+    if (pass != PATH_OWN) {
+        return pass == PATH_PASSED;
+    }
     switch (said->header->type) {
     case FRAME_HOLD:
-        on_hold(s, said, &r, out);
-        return true;
+        return on_hold(s, said, &r, out);
     case FRAME_REFUSE:
-        on_refuse(s, said, &r, out);
-        return true;
+        return on_refuse(s, said, &r, out);
     case FRAME_FINISHED:
-        on_finished(s, said, &r, out);
-        return true;
+        return on_finished(s, said, &r, out);
     case FRAME_READY:
-        if (current) {
-            on_ready(s, said, &r, out);
-        }
-        return true;
     case FRAME_EAGER:
-        if (current) {
-            on_eager(s, said, &r, out);
-        }
-        return true;
     case FRAME_WANT:
-        if (current) {
-            on_want(s, said, &r, out);
-        }
-        return true;
+    case FRAME_PATH:
+    case FRAME_PART:
+    case FRAME_GOT:
+        return !current || on_view_frame(s, said, &r, out);
     default:
-        return false;
+        return false; /* no business on a control link */
+    }
+}
+
+void op_frame(struct session *s, const struct said *said, struct outbox *out)
+{
+    uint64_t id = s->peers[said->from].id;
+    if (!dispatch(s, said, out)) {
+        links_bad(s, id, out);
     }
 }

@@ -13,13 +13,16 @@ struct session_growth;
 struct slot;
 struct tag;
 
+/* carrier.c: what an operation has with one member, by its link or by a relay */
+bool carrier_relays(const struct session *s, const struct op *op, uint32_t rank); /* what it moves from here there, and back, goes by one */
+void carrier_announce(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* the launch, if there is anything to tell */
+void carrier_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* lanes, or the relay, hear that it has launched */
+
 /* announce.c */
 bool announce_hears(const struct session *s, const struct op *op, uint32_t rank);
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank);
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
-void announce_feed_lanes(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
-void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* if there is anything to tell that rank */
-void announce_by_link(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER */
+void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER */
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
 void announce_launch(struct session *s, struct op *op, struct outbox *out); /* READY to all who hear it; lanes hear of those heard before */
 
@@ -40,8 +43,6 @@ void op_drop_marks(struct session *s, struct op *op);
 bool op_finished(struct session *s, struct op *op, uint32_t rank); /* that one has finished it, of all members: true, so has everybody */
 bool op_has_finished(const struct session *s, const struct op *op, uint32_t rank);
 void op_clear(struct session *s); /* all of them: a new view */
-bool op_relayed(const struct session *s, const struct op *op, uint32_t rank); /* what it moves from here there, and back, goes by a relay */
-const struct op_class *op_carrier(const struct session *s, const struct op *op, uint32_t rank); /* that announces and feeds it to that rank */
 bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
 uint32_t park_take(struct session *s);  /* block + 1, 0 none */
 void park_give(struct session *s, uint32_t block);
@@ -118,14 +119,14 @@ void launch_collect(struct session *s, struct session_event *e);
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
 void hold_send(struct session *s, struct op *op, struct outbox *out);
 void hold_arrived(struct session *s, struct op *op, struct outbox *out);
-void hold_heard(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
+bool hold_heard(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
 void hold_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out);
 bool hold_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 void hold_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 /* replay.c */
 void replay_settle(struct session *s, struct outbox *out); /* as much as the outbox takes: the rest in a later step */
 /* op_frames.c */
-bool op_frame(struct session *s, const struct said *said, struct outbox *out); /* false: it is about no operation */
+void op_frame(struct session *s, const struct said *said, struct outbox *out); /* of a member, in this view or one before */
 /* finished.c */
 void finished_note(struct session *s, const struct op_name *name, struct outbox *out); /* said later, with others */
 void finished_flush(struct session *s, struct outbox *out);
@@ -152,7 +153,7 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
 void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out); /* what was sent last, to one */
 void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out); /* our call and theirs differ */
 bool refusal_allowed(const struct session *s, const struct op *op);
-void refusal_heard(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
+bool refusal_heard(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
@@ -184,10 +185,12 @@ bool path_in_place(const struct session *s, const struct op *op); /* all that co
 void path_say_got(struct session *s, const struct op *op, uint32_t rank, bool anew, struct outbox *out);
 void path_take(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* asks for it, if it was announced */
 void path_settle(struct session *s, struct outbox *out); /* parts of what has its turn now */
-bool path_passes(struct session *s, uint32_t from, const struct frame_header *h, const void *payload, struct outbox *out); /* others' words */
-void path_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+enum path_pass { PATH_OWN, PATH_PASSED, PATH_LIE }; /* to this peer; between two others; a lie of the peer that said it */
+enum path_pass path_passes(struct session *s, const struct said *said, struct outbox *out);
+/* False: that peer may not say it. */
+bool path_message(struct session *s, uint32_t from, struct reader *r);
+bool path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+bool path_got(struct session *s, uint32_t from, struct reader *r);
 /* pair.c: messages from one member to another */
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its turn has come, in this view */
 bool pair_speaker(const struct session *s, uint32_t from, const struct op_name *name, enum word_to to, uint32_t *rank);
@@ -197,9 +200,9 @@ bool pair_owner(const struct session *s, const struct op_name *name);       /* t
 void pair_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out); /* READY was heard */
 void pair_eager(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out);
 void pair_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
-void pair_hold(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
+bool pair_hold(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out);
 bool pair_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* its sender has heard the word */
-void pair_refusal(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
+bool pair_refusal(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
 void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel, no memory */
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out); /* a receive without a number */
 void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);

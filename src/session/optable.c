@@ -209,16 +209,6 @@ void op_clear(struct session *s)
     memset(s->op_sets, 0, (size_t)s->op_count * bitset_words(s->op_width) * sizeof *s->op_sets);
 }
 
-const struct op_class *op_carrier(const struct session *s, const struct op *op, uint32_t rank)
-{
-    return &s->classes[op_relayed(s, op, rank) ? SPACE_PART : op->name.space];
-}
-
-bool op_relayed(const struct session *s, const struct op *op, uint32_t rank)
-{
-    return op->slot != NONE && s->view.edges > 0 && bitset_has(s->view.apart, rank) && op->class->apart(s, op, rank);
-}
-
 bool op_past(struct session *s, const struct op_name *name)
 {
     struct tag *t = tag_of(s, name);

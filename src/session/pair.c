@@ -222,8 +222,8 @@ static void receive_start(struct session *s, struct op *op, struct outbox *out)
         take_eager(s, op, out);
     } else {
         begin_lanes(s, op, slot, out);
-        announce_to(s, op, rank, out);
-        announce_feed(s, op, rank, out);
+        carrier_announce(s, op, rank, out);
+        carrier_feed(s, op, rank, out);
     }
 }
 
@@ -281,10 +281,10 @@ static void send_start(struct session *s, struct op *op, struct outbox *out)
     } else if (unable(c) != CAUSE_NONE) {
         ask(s, op, unable(c), out); /* there is nothing to say but that */
     } else if (op->eager) {
-        announce_to(s, op, rank, out);
+        carrier_announce(s, op, rank, out);
     } else {
         begin_lanes(s, op, slot, out);
-        announce_to(s, op, rank, out);
+        carrier_announce(s, op, rank, out);
         pair_ready(s, op, rank, false, out);
     }
 }
@@ -373,7 +373,7 @@ void pair_ready(struct session *s, struct op *op, uint32_t rank, bool again, str
         return;
     }
     if (!again) {
-        announce_feed(s, op, rank, out);
+        carrier_feed(s, op, rank, out);
     }
     if (owner && op->whole) {
         pair_complete(s, op, 0, out);
@@ -407,21 +407,18 @@ static void told(struct session *s, struct op *op, struct outbox *out)
     finished_note(s, &name, out);
 }
 
-void pair_hold(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out)
+bool pair_hold(struct session *s, const struct said *said, const struct msg_hold *m, struct outbox *out)
 {
     struct op *op = op_find(s, &m->name);
-    uint32_t from = said->from, rank;
-    bool lies = m->origin != m->name.to || !pair_speaker(s, from, &m->name, TO_SENDER, &rank) ||
+    uint32_t rank;
+    bool lies = m->origin != m->name.to || !pair_speaker(s, said->from, &m->name, TO_SENDER, &rank) ||
                 (op == NULL ? !op_past(s, &m->name) : op->phase != OP_RUN);
     if (lies) {
-        if (!path_passed_on(s, from, &m->name)) {
-            links_bad(s, s->peers[from].id, out);
-        }
-        return;
+        return path_passed_on(s, said->from, &m->name);
     }
     if (op == NULL) {
         finished_note(s, &m->name, out); /* said again: what was answered may be lost with the link */
-        return;
+        return true;
     }
     uint32_t slot = op->slot;
     struct slot *c = &s->slots[slot];
@@ -432,6 +429,7 @@ void pair_hold(struct session *s, const struct said *said, const struct msg_hold
     slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
     slot_stop(s, slot, out);
     told(s, op, out);
+    return true;
 }
 
 bool pair_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
@@ -490,26 +488,26 @@ static void refused(struct session *s, struct op *op, const struct msg_refuse *m
     told(s, op, out);
 }
 
-void pair_refusal(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out)
+bool pair_refusal(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out)
 {
-    uint32_t from = said->from, rank;
-    bool mine = pair_speaker(s, from, &m->name, TO_EITHER, &rank);
+    uint32_t rank;
+    bool mine = pair_speaker(s, said->from, &m->name, TO_EITHER, &rank);
     if (!mine || m->origin != (pair_owner(s, &m->name) ? m->name.from : m->name.to)) {
-        links_bad(s, s->peers[from].id, out);
-        return;
+        return false;
     }
-    struct op *op = op_hear_refusal(s, from, rank, m);
+    struct op *op = op_hear_refusal(s, said->from, rank, m);
     if (op == NULL) { /* it is over here: the word has been said (B4), or heard */
         if (!pair_owner(s, &m->name) && op_past(s, &m->name)) {
             heard_word(s, &m->name, false, out);
         }
-        return;
+        return true;
     }
     if (pair_owner(s, &m->name)) {
         asked(s, op, m, out);
     } else {
         refused(s, op, m, out);
     }
+    return true;
 }
 
 /* ---- wishes of the program ---- */
@@ -554,7 +552,7 @@ void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
     } else if (op->phase == OP_RUN && owner && path_used(s, &op->name)) {
         path_take(s, op, rank, out);
     } else if (op->phase == OP_RUN) {
-        announce_to(s, op, rank, out);
+        carrier_announce(s, op, rank, out);
         if (op->asked != 0) {
             say_refuse(s, op, op->asked, s->id, out);
         }

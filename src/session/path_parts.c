@@ -37,7 +37,7 @@ uint64_t path_given(const struct session *s, const struct op *op)
 {
     uint64_t bytes = 0;
     for (uint32_t r = next_apart(s, 0); r < s->view.world; r = next_apart(s, r + 1)) {
-        bytes += op_relayed(s, op, r) ? path_gives(s, op, r).bytes : 0;
+        bytes += carrier_relays(s, op, r) ? path_gives(s, op, r).bytes : 0;
     }
     return bytes;
 }
@@ -45,7 +45,7 @@ uint64_t path_given(const struct session *s, const struct op *op)
 bool path_in_place(const struct session *s, const struct op *op)
 {
     for (uint32_t r = next_apart(s, 0); r < s->view.world && !MUTANT(PARTS_UNSEEN); r = next_apart(s, r + 1)) {
-        if (op_relayed(s, op, r) && op_mark(s, op, r)->here < path_takes(s, op, r).bytes) {
+        if (carrier_relays(s, op, r) && op_mark(s, op, r)->here < path_takes(s, op, r).bytes) {
             return false;
         }
     }

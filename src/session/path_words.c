@@ -32,43 +32,35 @@ static bool is_sound(uint8_t type, struct reader r, uint64_t speaker)
     }
 }
 
-/* Words of two others. */
-bool path_passes(struct session *s, uint32_t from, const struct frame_header *h, const void *payload, struct outbox *out)
+enum path_pass path_passes(struct session *s, const struct said *said, struct outbox *out)
 {
+    const struct frame_header *h = said->header;
     bool words = h->type == FRAME_READY || h->type == FRAME_HOLD || h->type == FRAME_REFUSE || h->type == FRAME_PART || h->type == FRAME_GOT;
     struct reader r, whole;
     struct op_name name;
-    reader_init(&r, payload, h->length);
+    reader_init(&r, said->payload, h->length);
     whole = r;
     if (s->view.edges == 0 || !words || !get_part_name(&r, &name) || name.to == 0 || name.from == s->id || name.to == s->id) {
-        return false;
+        return PATH_OWN;
     }
-    uint64_t peer = s->peers[from].id, to = name.from == peer ? name.to : name.to == peer ? name.from : 0;
+    uint64_t peer = s->peers[said->from].id, to = name.from == peer ? name.to : name.to == peer ? name.from : 0;
     if (to == 0 || view_relay(s, peer, to) != s->id || !is_sound(h->type, whole, peer)) {
-        links_bad(s, peer, out);
-    } else if (peer_reachable(s, view_rank(s, to))) { /* else it is said again when that one is */
-        put_bytes(outbox_frame(out, h->type, s->run, h->view), payload, h->length);
+        return PATH_LIE;
+    }
+    if (peer_reachable(s, view_rank(s, to))) { /* else it is said again when that one is */
+        put_bytes(outbox_frame(out, h->type, s->run, h->view), said->payload, h->length);
         outbox_send(out, ACT_PEERS, to);
     }
-    return true;
+    return PATH_PASSED;
 }
 
 /* ---- the two ---- */
 
-/* One of the two has. */
-static void lied(struct session *s, uint32_t from, const struct op_name *name, struct outbox *out)
-{
-    if (!path_passed_on(s, from, name)) {
-        links_bad(s, s->peers[from].id, out);
-    }
-}
-
-void path_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
+bool path_message(struct session *s, uint32_t from, struct reader *r)
 {
     struct msg_path m;
     if (!get_path(r, &m) || view_relay(s, s->id, m.with) != s->peers[from].id || view_rank(s, m.with) == NONE) {
-        links_bad(s, s->peers[from].id, out);
-        return;
+        return false;
     }
     struct peer *p = &s->peers[s->view.peer[view_rank(s, m.with)]];
     p->path_up = m.up != 0;
@@ -78,6 +70,7 @@ void path_message(struct session *s, uint32_t from, struct reader *r, struct out
     } else {
         complaint_path(s, p);
     }
+    return true;
 }
 
 /* What was said of an operation of this peer and of one behind a relay, by that one: null if it is over here. */
@@ -86,27 +79,25 @@ static struct op *meant(struct session *s, const struct op_name *name)
     struct op_name operation = path_operation(name);
     struct op *op = s->frozen ? NULL : op_find(s, &operation);
     bool runs = op != NULL && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0;
-    return runs && op_relayed(s, op, pair_partner(s, name)) ? op : NULL;
+    return runs && carrier_relays(s, op, pair_partner(s, name)) ? op : NULL;
 }
 
-void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
+bool path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_part m;
     const void *payload;
     uint32_t rank;
     if (!get_part(r, &m, &payload) || !path_speaker(s, from, &m.name, TO_RECEIVER, &rank)) {
-        links_bad(s, s->peers[from].id, out);
-        return;
+        return false;
     }
     struct op *op = meant(s, &m.name);
     struct mark *mark = op == NULL || !op_mark(s, op, rank)->ready ? NULL : mark_of(s, op, rank);
     if (mark == NULL || (m.offset != mark->here && !MUTANT(PART_MISPLACED))) {
-        return; /* over; or said twice, or behind one that was lost: PATH is on its way */
+        return true; /* over; or said twice, or behind one that was lost: PATH is on its way */
     }
     struct path_range all = path_takes(s, op, rank);
     if (m.bytes > all.bytes - mark->here) {
-        lied(s, from, &m.name, out);
-        return;
+        return path_passed_on(s, from, &m.name);
     }
     struct slot *c = &s->slots[op->slot];
     memcpy((unsigned char *)c->launch.out + all.at + mark->here, payload, m.bytes);
@@ -116,25 +107,24 @@ void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
     if (mark->here == all.bytes) {
         op->class->arrived(s, op, out);
     }
+    return true;
 }
 
-void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
+bool path_got(struct session *s, uint32_t from, struct reader *r)
 {
     struct msg_got m;
     uint32_t rank;
     if (!get_got(r, &m) || !path_speaker(s, from, &m.name, TO_SENDER, &rank)) {
-        links_bad(s, s->peers[from].id, out);
-        return;
+        return false;
     }
     struct op *op = meant(s, &m.name);
     struct mark *mark = op == NULL || !op->class->wanted(s, op, rank) ? NULL : mark_heard(s, op, rank);
     if (mark == NULL) {
-        return;
+        return true;
     }
     uint64_t all = path_gives(s, op, rank).bytes;
     if (m.offset > all || (!m.anew && m.offset > mark->said)) {
-        lied(s, from, &m.name, out);
-        return;
+        return path_passed_on(s, from, &m.name);
     }
     mark->ready = true;
     mark->there = m.anew || m.offset > mark->there ? m.offset : mark->there;
@@ -144,4 +134,5 @@ void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox 
     } else {
         path_leave(s, op, rank);
     }
+    return true;
 }

@@ -283,12 +283,12 @@ void links_data_up(struct session *s, struct session_event *e, struct outbox *ou
         struct op *op = &s->ops[k];
         if (op->phase == OP_RUN || op->phase == OP_HOLDING) {
             if (!op->eager) {
-                announce_to(s, op, p->rank, out);
+                carrier_announce(s, op, p->rank, out);
             }
             if (op_mark(s, op, p->rank)->bundle == p->bundle) {
                 p->bundle_view = s->view.view;
             }
-            announce_feed(s, op, p->rank, out);
+            carrier_feed(s, op, p->rank, out);
         }
     }
 }
@@ -311,7 +311,7 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
 static bool needs_data(const struct session *s, const struct op *op, uint32_t rank)
 {
     bool waits = (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->slot != NONE && op->refused == 0 && !op->eager;
-    return waits && op->class->neighbour(s, op, rank) && !op_relayed(s, op, rank);
+    return waits && op->class->neighbour(s, op, rank) && !carrier_relays(s, op, rank);
 }
 
 /* A control link alone is enough for small operations: only one that waits for data is a reason to end the view. */

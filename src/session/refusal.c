@@ -148,7 +148,7 @@ static void hear(struct session *s, struct op *op, uint32_t rank, const struct m
     refusal_check(s, op, out);
 }
 
-void refusal_heard(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out)
+bool refusal_heard(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out)
 {
     peers_relay(s, said->from, m->origin, said->header, said->payload, out);
     uint32_t rank = origin_rank(s, said->from, m->origin);
@@ -156,6 +156,7 @@ void refusal_heard(struct session *s, const struct said *said, const struct msg_
     if (op != NULL) {
         hear(s, op, rank, m, out);
     }
+    return true;
 }
 
 /* The program, or its deadline, gives an operation up: refuse it, or after HOLD ask for a freeze (P6). */

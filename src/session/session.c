@@ -27,33 +27,6 @@ struct session *session_init(const struct session_config *config, void *arena)
 
 /* ---- events ---- */
 
-/* What goes by relays, or is said of them. */
-static bool relay_frame(struct session *s, const struct said *said, struct outbox *out)
-{
-    struct reader r;
-    reader_init(&r, said->payload, said->header->length);
-    bool current = said->header->view == s->view.view;
-    switch (said->header->type) {
-    case FRAME_PATH:
-        if (current) {
-            path_message(s, said->from, &r, out);
-        }
-        return true;
-    case FRAME_PART:
-        if (current) {
-            path_part(s, said->from, &r, out);
-        }
-        return true;
-    case FRAME_GOT:
-        if (current) {
-            path_got(s, said->from, &r, out);
-        }
-        return true;
-    default:
-        return false;
-    }
-}
-
 static void on_peer_frame(struct session *s, struct session_event *e, struct outbox *out)
 {
     uint32_t from = peer_find(s, e->peer);
@@ -69,13 +42,7 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
     if (!s->peers[from].in_view || h->view > s->view.view) {
         return; /* P8: members speak of a view only to those who said that they are in it */
     }
-    if (h->view == s->view.view && path_passes(s, from, h, e->payload, out)) {
-        return;
-    }
-    struct said said = {.from = from, .header = h, .payload = e->payload};
-    if (!op_frame(s, &said, out) && !relay_frame(s, &said, out)) {
-        links_bad(s, e->peer, out); /* no business on a control link */
-    }
+    op_frame(s, &(struct said){.from = from, .header = h, .payload = e->payload}, out);
 }
 
 static void on_lanes(struct session *s, struct session_event *e, struct outbox *out)

@@ -114,7 +114,7 @@ static void check_marks(const struct session *s, const struct op *op, struct cen
         PCCL_ASSERT(!m->named || (op->phase == OP_GHOST && op->opener == NONE));
         all->named += m->named;
         PCCL_ASSERT(m->there <= m->said);
-        PCCL_ASSERT(!m->parted || (op->refused == 0 && op_relayed(s, op, r) && m->there < path_gives(s, op, r).bytes));
+        PCCL_ASSERT(!m->parted || (op->refused == 0 && carrier_relays(s, op, r) && m->there < path_gives(s, op, r).bytes));
         all->parted += m->parted;
     }
     PCCL_ASSERT(op->class->two || op->launched == launched);

@@ -11,7 +11,7 @@
 static bool missing(const struct session *s, const struct op *op, uint32_t rank)
 {
     return rank != s->view.rank && !op_mark(s, op, rank)->ready && op->class->hears(s, op, rank) &&
-           (op_relayed(s, op, rank) || !bitset_has(s->view.apart, rank));
+           (carrier_relays(s, op, rank) || !bitset_has(s->view.apart, rank));
 }
 
 bool waits_launched(const struct session *s, const struct op *op)

@@ -44,6 +44,17 @@ static void complete_hashes(struct session *s)
     }
 }
 
+static void trace_staged(struct outbox *out, enum staged_status status)
+{
+    static const char *const words[] = {
+        [STAGED_OK] = "staged and verified",
+        [STAGED_NO_SOURCE] = "it cannot be had from anybody",
+        [STAGED_NO_MEMORY] = "no memory to stage it",
+        [STAGED_KEYS] = "the entries here are not the elected ones",
+    };
+    session_trace(out, TRACE_CLOSER, "shared state: %s", words[status]);
+}
+
 static void stage(struct session *s, enum staged_status status, struct outbox *out)
 {
     if (status == STAGED_OK) {
@@ -52,7 +63,7 @@ static void stage(struct session *s, enum staged_status status, struct outbox *o
     s->fetch.staged = true;
     s->fetch.status = (uint8_t)status;
     s->fetch.asks = 0;
-    session_trace_staged(out, status);
+    trace_staged(out, status);
     say_staged(s, out);
 }
 

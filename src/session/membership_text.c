@@ -5,7 +5,6 @@
  * Its one idea: only in the step that installs a view are both its members and those of the view before known, with their
  * addresses; so the sentence is made there, and the shell writes it to the log when its locks are given back.
  * SPDX-License-Identifier: MIT */
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "core/id.h"
@@ -17,27 +16,6 @@ enum {
     TEXT_TAIL = 140,                  /* of a view: its size and missing edges, which must not be cut */
     TEXT_NAMED = 3,                   /* of many that come, go or have no link */
 };
-
-void session_trace(struct outbox *out, enum trace_for reader, const char *fmt, ...)
-{
-    char text[TEXT_LINE];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    outbox_text(out, ACT_TRACE, reader == TRACE_EVERYBODY, text);
-}
-
-void session_trace_staged(struct outbox *out, enum staged_status status)
-{
-    static const char *const words[] = {
-        [STAGED_OK] = "staged and verified",
-        [STAGED_NO_SOURCE] = "it cannot be had from anybody",
-        [STAGED_NO_MEMORY] = "no memory to stage it",
-        [STAGED_KEYS] = "the entries here are not the elected ones",
-    };
-    session_trace(out, TRACE_CLOSER, "shared state: %s", words[status]);
-}
 
 void membership_say_registered(const struct session *s, struct outbox *out)
 {

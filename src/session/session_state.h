@@ -416,14 +416,14 @@ struct session {
     } fetch;
 };
 
-/* transitions.c: the one writer of phases */
-enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION };
+enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION }; /* transitions.c: the one writer of phases */
 void phase_move(enum session_machine machine, uint8_t *phase, uint8_t to);
 
-/* membership_text.c: lines for the log, of what happens to the membership (for everybody) and of what else is worth one */
+/* trace.c: a line for the log */
 enum trace_for { TRACE_CLOSER, TRACE_EVERYBODY };
 void session_trace(struct outbox *out, enum trace_for reader, const char *fmt, ...) PCCL_PRINTF(3, 4);
-void session_trace_staged(struct outbox *out, enum staged_status status);
+
+/* membership_text.c: lines for everybody, of what happens to the membership */
 void membership_say_registered(const struct session *s, struct outbox *out);
 void membership_say_master_lost(struct outbox *out, const char *why); /* why: null: not known */
 void membership_say_master_back(const struct session *s, struct outbox *out);
@@ -432,7 +432,7 @@ void membership_say_freeze(const struct session *s, const struct msg_freeze *m, 
 void membership_say_view(const struct session *s, const struct msg_view *m, struct outbox *out);
 void membership_say_left(const struct session *s, bool excluded, struct outbox *out);
 
-/* left.c: what a call returns that comes when this peer is no member */
+/* left.c: of a peer that is no member */
 enum session_result left_result(const struct session *s);
 void left_outcome(const struct session *s, struct session_outcome *out);
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""check_circles.py BUILD [SOURCE] - no files of a folder call each other in a circle.
+"""check_circles.py BUILD [SOURCE] - no files of a folder call each other in a circle, and no rooms of a layer do.
 
 Reads the library's object files in BUILD: file A is above file B if A needs a symbol that B defines.  Inside each
 folder of src that order must have no circle, so that a reader can take the files from the lowest up and never needs
-one that comes later.  Prints each circle with the calls that make it, then PASS or FAIL per folder, then
+one that comes later.  A layer that has sub-folders, its rooms, has the same order among them, with the files of the
+layer itself as one more.  Prints each circle with the calls that make it, then PASS or FAIL per folder, then
 "N passed, N failed".
 SPDX-License-Identifier: MIT
 """
+import itertools
 import subprocess
 import sys
 from collections import defaultdict
@@ -76,6 +78,22 @@ def told(folder, calls):
                     yield f"{folder.name}/{a.stem} calls {b.stem}: {' '.join(sorted(calls[a][b]))}"
 
 
+def rooms(folders, defined, needed):
+    """{layer: {room: {room it calls: names}}} of the layers that have sub-folders."""
+    layers = defaultdict(list)
+    for folder in folders:
+        if folder.parent in folders:
+            layers[folder.parent].append(folder)
+    for layer, inner in sorted(layers.items()):
+        room_of = {file: folder for folder in [layer, *inner] for file in folders[folder]}
+        calls = {folder: defaultdict(set) for folder in [layer, *inner]}
+        for file, called in graph(list(room_of), defined, needed).items():
+            for other, names in called.items():
+                if room_of[other] != room_of[file]:
+                    calls[room_of[file]][room_of[other]] |= names
+        yield layer, calls
+
+
 def main():
     root = Path(sys.argv[1]) / OBJECTS
     folders = defaultdict(list)
@@ -85,8 +103,11 @@ def main():
         print(f"no object files under {root}")
         return 2
     defined, needed = symbols([file for files in folders.values() for file in files])
-    return report((f"no circle in {folder.relative_to(root.parent)}", told(folder, graph(files, defined, needed)))
-                  for folder, files in sorted(folders.items()))
+    files_of = ((f"no circle in {folder.relative_to(root.parent)}", told(folder, graph(files, defined, needed)))
+                for folder, files in sorted(folders.items()))
+    rooms_of = ((f"no circle among the rooms of {layer.relative_to(root.parent)}", told(layer, calls))
+                for layer, calls in rooms(folders, defined, needed))
+    return report(itertools.chain(files_of, rooms_of))
 
 
 if __name__ == "__main__":

@@ -51,10 +51,11 @@ def includes():
     """Which folder of src includes headers of which others."""
     folders = sorted(path.name for path in (ROOT / "src").iterdir() if path.is_dir())
     found = {name: set() for name in folders}
-    for file in (ROOT / "src").glob("*/*.[ch]"):
+    for file in (ROOT / "src").rglob("*.[ch]"):
+        layer = file.relative_to(ROOT / "src").parts[0]
         for other in re.findall(r'^#include "(\w+)/', file.read_text(), re.M):
-            if other in found and other != file.parent.name:
-                found[file.parent.name].add(other)
+            if other in found and other != layer:
+                found[layer].add(other)
     return found
 
 

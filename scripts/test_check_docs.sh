@@ -85,7 +85,7 @@ breach cited_rules_are_stated "a rule of worlds that is not stated" say src/core
 breach stated_rules_are_shown "a rule without a file that keeps it" sed -i 's/^Kept in/Kept at/' docs/internals/RULES.md
 breach stated_rules_are_shown "a rule without a test" sed -i 's/^Shown by/Told by/' docs/internals/RULES.md
 breach stated_rules_are_shown "a behaviour without a test" sed -i 's/^\* \*\*R7\*\*/* R7/' $doc
-breach kept_rules_are_cited "a file that does not cite the rule that it keeps" sed -i 's/ (P2)//' src/session/hold.c
+breach kept_rules_are_cited "a file that does not cite the rule that it keeps" sed -i 's/ (P2)//' src/session/group/hold.c
 breach kept_rules_are_cited "a model that does not cite the rule that it keeps" sed -i 's/W7//g' verify/formation.pml
 breach kept_rules_are_cited "a rule that another file keeps" sed -i '/^### P2/,/^### P3/s/hold\.c/launch.c/' docs/internals/RULES.md
 count_asides

@@ -107,6 +107,27 @@ circles_are_found() {
 }
 check_each circles_are_found
 
+# Two rooms of which each calls the other, by files that do not.
+circles_of_rooms_are_found() {
+    local layer=$work/rooms/CMakeFiles/pccl_objects.dir/src/core back
+    mkdir -p "$layer/low" "$layer/high"
+    echo 'void top(void); void a(void); void top(void) { a(); }' | gcc -c -x c - -o "$layer/top.c.o"
+    echo 'void b(void); void a(void); void a(void) { b(); }' | gcc -c -x c - -o "$layer/high/a.c.o"
+    echo 'void b(void); void b(void) { }' | gcc -c -x c - -o "$layer/low/b.c.o"
+    for back in 'd();' ';'; do
+        echo "void c(void); void d(void); void c(void) { $back }" | gcc -c -x c - -o "$layer/low/c.c.o"
+        echo 'void d(void); void d(void) { }' | gcc -c -x c - -o "$layer/high/d.c.o"
+        python3 scripts/check_circles.py "$work/rooms" >"$work/rooms.out"
+        if [ "$back" = ';' ]; then
+            grep -qx 'PASS no circle among the rooms of src/core' "$work/rooms.out" || return 1
+        else
+            grep -qx 'FAIL no circle among the rooms of src/core' "$work/rooms.out" &&
+                grep -q 'core/low calls high: d' "$work/rooms.out" || return 1
+        fi
+    done
+}
+check_each circles_of_rooms_are_found
+
 # The whole check, with parts of our own in its place: what fails is named again at the end.
 cat >"$work/parts" <<'PARTS'
 part_named() {

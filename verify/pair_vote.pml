@@ -2,10 +2,10 @@
  *
  * Each of N processes makes L calls, chosen freely: send to one, receive from one, receive from any source; up to W at once (threads, groups of
  * calls).  When its calls have ended it may vote, which is the last thing that it does.  A send and the first receive that fits it end together,
- * at once (how they are matched: matching.pml).  A heartbeat says whom one of the calls waits for: waits_oldest of src/session/waits.c takes
+ * at once (how they are matched: matching.pml).  A heartbeat says whom one of the calls waits for: waits_oldest of src/session/membership/waits.c takes
  * those who are waited for in turn, and a receive from any source only if no call waits for one by name.  The master (blocked_by,
  * suspect_blocked of src/world/suspect.c) ends the view if that one votes; of a receive from any source if all others do, and
- * then it names the receiver, which gives it up (end_blocked of src/session/pair.c).  Calls by name abort, and their other end is owed that;
+ * then it names the receiver, which gives it up (end_blocked of src/session/pair/pair.c).  Calls by name abort, and their other end is owed that;
  * but a receive that stands behind one from any source has no number: it goes on, or ends alone if its source is whom the view names, or lost
  * (line_on).
  * Checked: (1) a receive from any source that is given up as blocked has nobody left who could send; (2) each such view ends a call; (3) when nothing more can happen all have

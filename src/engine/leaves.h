@@ -3,7 +3,7 @@
 #ifndef PCCL_ENGINE_LEAVES_H
 #define PCCL_ENGINE_LEAVES_H
 
-#include "session/sync.h"
+#include "session/state/sync.h"
 
 /* Fills leaf_hash; `cores`: how many threads may be of use. */
 void leaves_hash(struct sync_state *state, uint32_t cores);

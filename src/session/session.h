@@ -22,7 +22,7 @@
 #include "collectives/choose.h"
 #include "core/phase.h"
 #include "kernels/numeric.h"
-#include "session/sync.h"
+#include "session/state/sync.h"
 #include "wire/control.h"
 #include "wire/outbox.h"
 #include "wire/p2p.h"

@@ -144,7 +144,7 @@ enum { P2P_CREDIT_BYTES = 27 };
 struct msg_manifest_want {
     uint32_t number, round;
 };
-/* MANIFEST: per entry its leaf hashes; see session/sync.h for the bytes. */
+/* MANIFEST: per entry its leaf hashes; see session/state/sync.h for the bytes. */
 struct msg_manifest {
     uint32_t number, round;
     uint32_t bytes; /* of what follows to the end of the frame */

@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "session/culprit.h"
-#include "session/view_parts.h"
+#include "session/calls/culprit.h"
+#include "session/membership/view_parts.h"
 
 enum { BACKOFF_FIRST_MS = 100, BACKOFF_MOST_MS = 2000 };
 #define SETTLED_NS INT64_C(1000000000) /* a connection that has lasted so long is dialled again at once */

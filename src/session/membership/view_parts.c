@@ -3,7 +3,7 @@
  * Its one idea: the message behind the pieces is empty, and read from here as if it had come whole; nobody else need know.
  * Invariant: the pieces are of one connection with the master, in order, and no more than they say they are in all.
  * SPDX-License-Identifier: MIT */
-#include "session/view_parts.h"
+#include "session/membership/view_parts.h"
 
 bool view_parts_take(struct session *s, struct reader *r)
 {

@@ -6,7 +6,7 @@
  * Invariant: what a member said of itself is not replaced by what another says of it.
  * SPDX-License-Identifier: MIT */
 #include "core/id.h"
-#include "session/sentence.h"
+#include "session/calls/sentence.h"
 
 static bool equal(const struct op_params *a, const struct op_params *b)
 {

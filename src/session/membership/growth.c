@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/layout.h"
 #include "session/session_state.h"
-#include "session/view_parts.h"
+#include "session/membership/view_parts.h"
 
 enum {
     FIRST = 4,

@@ -1,12 +1,12 @@
 /* sentence.c - see sentence.h.
  * SPDX-License-Identifier: MIT */
-#include "session/sentence.h"
+#include "session/calls/sentence.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/id.h"
-#include "session/culprit.h"
+#include "session/calls/culprit.h"
 #include "wire/address.h"
 
 void say(struct sentence *t, const char *fmt, ...)

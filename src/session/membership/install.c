@@ -4,7 +4,7 @@
  * brings the decisions: own operations end by them, aborts and refusals of numbers not launched here are owed to the next
  * calls (P7), then the tables are cleared and the new view stands.  Invariant: views only grow; a decision is applied once.
  * SPDX-License-Identifier: MIT */
-#include "session/culprit.h"
+#include "session/calls/culprit.h"
 
 void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 {

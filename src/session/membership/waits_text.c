@@ -3,7 +3,7 @@
  * "waits for peer 1.10 (10.0.0.3:48150) to launch tag 1; it waits for this peer to launch tag 2".
  * SPDX-License-Identifier: MIT */
 #include "core/id.h"
-#include "session/sentence.h"
+#include "session/calls/sentence.h"
 #include "wire/ranks.h"
 
 /* "for peer 1.2 to launch tag 7" */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "session/session_state.h"
-#include "session/sync.h"
+#include "session/state/sync.h"
 
 enum { ENTRY_TEXT = 32 };
 

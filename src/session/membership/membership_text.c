@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "core/id.h"
-#include "session/sentence.h"
+#include "session/calls/sentence.h"
 #include "wire/cause.h"
 
 enum {

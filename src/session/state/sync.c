@@ -3,7 +3,7 @@
  * Leaves are hashed by whoever has time, everything above them from their hashes alone; so a list of leaf hashes is all that
  * a peer has to show to prove what it holds.  Invariant: the same keys and leaf hashes give the same digests on every peer.
  * SPDX-License-Identifier: MIT */
-#include "session/sync.h"
+#include "session/state/sync.h"
 
 #include <string.h>
 

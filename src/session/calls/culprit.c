@@ -3,7 +3,7 @@
  * Its one idea: an outcome is named when its call ends, and describes a member by the view before the loss.  Errors that are owed come
  * later, so the members that views have lost are remembered for a while.
  * SPDX-License-Identifier: MIT */
-#include "session/culprit.h"
+#include "session/calls/culprit.h"
 
 /* The first address of its own that this peer says; none where that means what the master sees. */
 static struct net_address own_address(const struct session *s)

@@ -6,7 +6,13 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/calls/departure.h"
+#include "session/calls/slots.h"
+#include "session/calls/work.h"
+#include "session/group/behind.h"
+#include "session/launch.h"
+#include "session/membership/ballot.h"
+#include "session/tables/tags.h"
 
 static bool must_defer(const struct session *s)
 {

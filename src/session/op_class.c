@@ -1,6 +1,14 @@
 /* op_class.c - the table of classes: by tag, in the order of issue, messages, messages of windows, relayed parts.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/departure.h"
+#include "session/group/announce.h"
+#include "session/group/eager.h"
+#include "session/group/group_call.h"
+#include "session/group/hold.h"
+#include "session/group/refusal.h"
+#include "session/pair/pair.h"
+#include "session/relay/path.h"
+#include "session/tables/pair_name.h"
 
 enum { PAIR_TAGS = 2 }; /* what its pair is numbered in, and the line of its receiver */
 

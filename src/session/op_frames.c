@@ -4,7 +4,15 @@
  * READY and EAGER are noted as the call of that member before the class sees them.
  * Invariant: a class hears nothing in a frozen view but FINISHED.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/mismatch.h"
+#include "session/group/eager.h"
+#include "session/links/peer_links.h"
+#include "session/op_frames.h"
+#include "session/relay/path.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/peers.h"
 
 static const struct op_class *class_of(const struct session *s, const struct op_name *name)
 {

@@ -6,7 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/calls/slots.h"
+#include "session/poison.h"
 
 /* A call that the program was told of before this step. */
 static void end_call(struct session *s, uint32_t slot, bool idle, struct outbox *out)

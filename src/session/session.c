@@ -7,7 +7,25 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
+#include "session/calls/departure.h"
+#include "session/calls/finished.h"
+#include "session/calls/roster.h"
+#include "session/calls/slots.h"
+#include "session/group/behind.h"
+#include "session/launch.h"
+#include "session/links/peer_links.h"
+#include "session/membership/ballot.h"
+#include "session/membership/growth.h"
+#include "session/membership/join.h"
+#include "session/membership/waits.h"
+#include "session/op_frames.h"
+#include "session/pair/pair.h"
+#include "session/poison.h"
+#include "session/relay/path.h"
+#include "session/session_check.h"
+#include "session/state/fetch.h"
+#include "session/tables/peers.h"
 
 struct session *session_init(const struct session_config *config, void *arena)
 {

@@ -5,7 +5,14 @@
  * Each rule here was broken by some change that no other test noticed.  Invariant: nothing is written but the count-down.
  * SPDX-License-Identifier: MIT */
 #include "core/census.h"
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
+#include "session/relay/path.h"
+#include "session/session_check.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/pair_name.h"
+#include "session/tables/peers.h"
 
 /* ---- after every step ---- */
 

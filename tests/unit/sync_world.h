@@ -9,6 +9,7 @@
 #include "core/random.h"
 #include "kernels/hash.h"
 #include "session/session_state.h"
+#include "session/state/entries.h"
 #include "tests/testing.h"
 #include "tests/whole_frame.h"
 

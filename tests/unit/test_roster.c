@@ -3,6 +3,8 @@
 #include "tests/unit/session_bench.h"
 
 #include "core/random.h"
+#include "session/calls/roster.h"
+#include "session/calls/slots.h"
 #include "session/session_state.h"
 
 enum { MEMBERS = 40 };

@@ -3,6 +3,8 @@
  * Real sessions talk through real frames; the test plays the master.  What arrives is compared with the bytes of the holder,
  * and user memory is looked at before and after the answer.
  * SPDX-License-Identifier: MIT */
+#include "session/state/fetch.h"
+#include "session/tables/peers.h"
 #include "tests/unit/sync_world.h"
 
 enum { ELEMENTS = 800 }; /* of the first entry: 50 leaves; 59 in all */

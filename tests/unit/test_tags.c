@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/unit/session_bench.h"
 
+#include "session/tables/tags.h"
 #include "session/session_state.h"
 
 enum { LIMIT = 4096 };

@@ -3,6 +3,7 @@
 #include "tests/unit/session_bench.h"
 
 #include "core/random.h"
+#include "session/tables/peers.h"
 #include "session/session_state.h"
 
 /* ---- cutting ------------------------------------------------------------------------------------------------------- */

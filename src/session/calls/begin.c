@@ -1,7 +1,13 @@
 /* begin.c - what every call goes through when its turn has come: an error that is owed to it, how far it may be ahead, its
  * number, the lanes.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/begin.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/slots.h"
+#include "session/calls/work.h"
+#include "session/tables/optable.h"
+#include "session/tables/tags.h"
+#include "session/tables/transitions.h"
 
 bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *out)
 {

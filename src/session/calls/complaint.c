@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
 
 static void tell(struct session *s, const struct msg_suspect *complaint, const char *text, struct outbox *out)
 {

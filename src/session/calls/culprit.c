@@ -4,6 +4,7 @@
  * later, so the members that views have lost are remembered for a while.
  * SPDX-License-Identifier: MIT */
 #include "session/calls/culprit.h"
+#include "session/tables/peers.h"
 
 /* The first address of its own that this peer says; none where that means what the master sees. */
 static struct net_address own_address(const struct session *s)

@@ -1,6 +1,7 @@
 /* finished.c - telling the others which operations have finished everywhere, many in one message.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/finished.h"
+#include "session/tables/peers.h"
 
 void finished_note(struct session *s, const struct op_name *name, struct outbox *out)
 {

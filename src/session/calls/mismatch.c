@@ -6,7 +6,11 @@
  * Invariant: what a member said of itself is not replaced by what another says of it.
  * SPDX-License-Identifier: MIT */
 #include "core/id.h"
+#include "session/calls/mismatch.h"
 #include "session/calls/sentence.h"
+#include "session/calls/work.h"
+#include "session/tables/marks.h"
+#include "session/tables/peers.h"
 
 static bool equal(const struct op_params *a, const struct op_params *b)
 {

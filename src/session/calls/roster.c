@@ -5,7 +5,8 @@
  * Invariant: whoever is listed as gone is in the snapshot and not in the installed view; they are listed in the order of (key, id), each with
  * its rank among all of them.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/roster.h"
+#include "session/tables/peers.h"
 
 static uint32_t key_of(const struct session *s, uint32_t rank)
 {

@@ -1,12 +1,13 @@
 /* sentence.c - see sentence.h.
  * SPDX-License-Identifier: MIT */
+#include "session/calls/culprit.h"
 #include "session/calls/sentence.h"
+#include "session/tables/peers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/id.h"
-#include "session/calls/culprit.h"
 #include "wire/address.h"
 
 void say(struct sentence *t, const char *fmt, ...)

@@ -4,7 +4,10 @@
  * outcome is known, lanes still hold buffers), RETURNED (collectable).  Invariant: OP_RETURN comes once, never before the
  * lanes have let go; those that run are in one list, in the order of their launches, and in the heap of their deadlines.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/roster.h"
+#include "session/calls/slots.h"
+#include "session/tables/transitions.h"
 
 size_t slot_table_bytes(uint32_t count)
 {

@@ -4,7 +4,8 @@
  * follows from its parameters and the view alone, so that all members say the same.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
-#include "session/session_state.h"
+#include "session/calls/work.h"
+#include "session/tables/peers.h"
 
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n)
 {

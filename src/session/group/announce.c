@@ -4,7 +4,12 @@
  * carries the input, to all.  A relay has its own way of both (path.c).
  * Invariant: lanes hear of a READY once, and only if it names the bundle that is up.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/work.h"
+#include "session/group/announce.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/peers.h"
 
 /* The frame with what goes to that rank, still without a receiver. */
 static struct action *put_input(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)

@@ -6,7 +6,11 @@
  * begin anew, and the call is refused under the number that it gets.  So it does at once where the names of other tags and pairs are in the
  * way, to which the other members may never come.  Invariant: the master is asked once in a view, and again when it is back.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/begin.h"
+#include "session/calls/complaint.h"
+#include "session/group/behind.h"
+#include "session/tables/optable.h"
+#include "session/tables/tags.h"
 
 bool behind_waits(struct session *s, const struct tag *t)
 {

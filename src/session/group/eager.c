@@ -7,7 +7,14 @@
  * a plain type, if it comes first, is read where it lies, with the next one.
  * SPDX-License-Identifier: MIT */
 #include "kernels/hash.h"
-#include "session/session_state.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/work.h"
+#include "session/group/announce.h"
+#include "session/group/eager.h"
+#include "session/group/hold.h"
+#include "session/group/refusal.h"
+#include "session/tables/marks.h"
+#include "session/tables/park.h"
 
 /* Plain types accumulate in the result buffer, others in scratch that came with the call. */
 static void *accumulator(const struct session_launch *l, const struct numeric *n)

@@ -3,7 +3,17 @@
  * Invariant: a call takes exactly one of an owed error (P7), TooFewPeers, or the next number of its tag (P1); in the order
  * of issue one of the first and the last, whatever becomes of it (P12).
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/begin.h"
+#include "session/calls/departure.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/slots.h"
+#include "session/group/announce.h"
+#include "session/group/eager.h"
+#include "session/group/group_call.h"
+#include "session/group/refusal.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/tags.h"
 
 enum session_result group_check(struct session *s, const struct session_launch *l, struct call_of *call)
 {

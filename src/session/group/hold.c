@@ -5,7 +5,17 @@
  * result, so that the last round means all.  A pair without a link is served by its relay, origin kept.  FINISHED lets records go (P5).
  * Invariant: a frozen view counts nothing (P4).
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
+#include "session/calls/finished.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/slots.h"
+#include "session/group/hold.h"
+#include "session/group/refusal.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/peers.h"
+#include "session/tables/transitions.h"
 
 static bool disseminates(const struct session *s)
 {

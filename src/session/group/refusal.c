@@ -10,7 +10,17 @@
  * Invariant: what a session has sent last is the gravest refusal it knows.
  * SPDX-License-Identifier: MIT */
 #include "core/mutant.h"
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
+#include "session/calls/departure.h"
+#include "session/calls/finished.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/slots.h"
+#include "session/group/refusal.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/peers.h"
+#include "session/tables/tags.h"
+#include "session/tables/transitions.h"
 
 bool refusal_allowed(const struct session *s, const struct op *op)
 {

@@ -5,7 +5,13 @@
  * Messages of a view go to a member only after its PING of that view (it has installed it); everything said before is then said again, so nobody
  * parks messages of views to come (P8).  Invariant: a broken link between members of the view is always reported.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
+#include "session/calls/departure.h"
+#include "session/links/peer_links.h"
+#include "session/relay/path.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/peers.h"
 
 /* ---- links that the view does without ---- */
 

@@ -1,6 +1,8 @@
 /* replay.c - what is said again to members that have just come into the view, or that a relay reaches again.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/links/peer_links.h"
+#include "session/relay/path.h"
+#include "session/tables/peers.h"
 
 /* Payloads of many operations may not fit one outbox: what is left is said in the next step, which is due at once. */
 void replay_settle(struct session *s, struct outbox *out)

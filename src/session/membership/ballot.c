@@ -8,7 +8,12 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/calls/departure.h"
+#include "session/calls/slots.h"
+#include "session/group/refusal.h"
+#include "session/membership/ballot.h"
+#include "session/state/fetch.h"
+#include "session/tables/tags.h"
 
 void ballot_in_the_way(const struct session *s, char *out, size_t size)
 {

@@ -5,7 +5,7 @@
  * it names them all.
  * Invariant: the epoch that a claim names is the one in which the call was first counted (W8).
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/membership/claim.h"
 
 bool claim_expects(const struct session *s, const struct msg_welcome *m)
 {

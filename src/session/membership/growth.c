@@ -6,8 +6,14 @@
  * Invariant: a table shrinks only then, and never exceeds its limit in the configuration.
  * SPDX-License-Identifier: MIT */
 #include "core/layout.h"
-#include "session/session_state.h"
+#include "session/calls/slots.h"
+#include "session/calls/work.h"
+#include "session/membership/growth.h"
 #include "session/membership/view_parts.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/peers.h"
+#include "session/tables/tags.h"
 
 enum {
     FIRST = 4,

@@ -4,7 +4,22 @@
  * brings the decisions: own operations end by them, aborts and refusals of numbers not launched here are owed to the next
  * calls (P7), then the tables are cleared and the new view stands.  Invariant: views only grow; a decision is applied once.
  * SPDX-License-Identifier: MIT */
+#include "session/calls/complaint.h"
 #include "session/calls/culprit.h"
+#include "session/calls/departure.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/roster.h"
+#include "session/calls/slots.h"
+#include "session/links/peer_links.h"
+#include "session/membership/ballot.h"
+#include "session/membership/install.h"
+#include "session/membership/listing.h"
+#include "session/membership/membership_text.h"
+#include "session/pair/pair.h"
+#include "session/state/fetch.h"
+#include "session/tables/optable.h"
+#include "session/tables/peers.h"
+#include "session/tables/tags.h"
 
 void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 {

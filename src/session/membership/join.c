@@ -6,8 +6,26 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
+#include "session/calls/complaint.h"
 #include "session/calls/culprit.h"
+#include "session/calls/departure.h"
+#include "session/calls/slots.h"
+#include "session/links/peer_links.h"
+#include "session/membership/ballot.h"
+#include "session/membership/claim.h"
+#include "session/membership/growth.h"
+#include "session/membership/install.h"
+#include "session/membership/join.h"
+#include "session/membership/listing.h"
+#include "session/membership/membership_text.h"
 #include "session/membership/view_parts.h"
+#include "session/membership/waits.h"
+#include "session/pair/pair.h"
+#include "session/state/fetch.h"
+#include "session/tables/optable.h"
+#include "session/tables/peers.h"
+#include "session/tables/tags.h"
+#include "session/tables/transitions.h"
 
 enum { BACKOFF_FIRST_MS = 100, BACKOFF_MOST_MS = 2000 };
 #define SETTLED_NS INT64_C(1000000000) /* a connection that has lasted so long is dialled again at once */

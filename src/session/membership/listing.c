@@ -1,6 +1,9 @@
 /* listing.c - what this peer lists of its operations: all of them when the view ends, its last words when it leaves.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/mismatch.h"
+#include "session/membership/listing.h"
+#include "session/tables/optable.h"
+#include "session/tables/pair_name.h"
 
 enum { REPORT_BYTES = 160 }; /* no entry has more */
 

@@ -9,6 +9,9 @@
 
 #include "core/id.h"
 #include "session/calls/sentence.h"
+#include "session/membership/membership_text.h"
+#include "session/tables/peers.h"
+#include "session/tables/trace.h"
 #include "wire/cause.h"
 
 enum {

@@ -4,7 +4,12 @@
  * master knows from their heartbeats, and says in its own.  A wait for a launch is one for a program, with no limit;
  * all others are for machines.  Behind a missing edge READY comes of what goes by a relay only.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/group/behind.h"
+#include "session/membership/waits.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/peers.h"
 #include "wire/ranks.h"
 
 /* It has not launched, and we would have heard if it had. */

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/id.h"
 #include "session/calls/sentence.h"
+#include "session/membership/waits.h"
 #include "wire/ranks.h"
 
 /* "for peer 1.2 to launch tag 7" */

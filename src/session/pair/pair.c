@@ -5,7 +5,23 @@
  * answers without its program (B3, B4).  Names, numbers, records and owed errors are those of the pair (B1); the others of the view know nothing
  * of it.  Invariant: the receiver says one word of a number, and returns in that step.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/begin.h"
+#include "session/calls/departure.h"
+#include "session/calls/finished.h"
+#include "session/calls/mismatch.h"
+#include "session/calls/roster.h"
+#include "session/calls/slots.h"
+#include "session/calls/work.h"
+#include "session/pair/pair.h"
+#include "session/relay/path.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/pair_name.h"
+#include "session/tables/park.h"
+#include "session/tables/peers.h"
+#include "session/tables/tags.h"
+#include "session/tables/transitions.h"
 
 static const struct mark *partner_mark(const struct session *s, const struct op *op)
 {

@@ -1,6 +1,9 @@
 /* pair_class.c - what the table of classes asks of messages, for each call and each operation.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/roster.h"
+#include "session/pair/pair.h"
+#include "session/relay/path.h"
+#include "session/tables/pair_name.h"
 
 /* Whom it is with; 0: any source. */
 static enum session_result check(const struct session *s, bool any, uint64_t partner, struct call_of *call)

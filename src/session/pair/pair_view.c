@@ -3,7 +3,11 @@
  * Its one idea: a call without a number is known to this member alone, so it alone ends it, by what it has heard of losses (B10, B12, B14).
  * Invariant: no receive waits for who is in no view, and no error is owed by one.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/slots.h"
+#include "session/pair/pair.h"
+#include "session/tables/pair_name.h"
+#include "session/tables/peers.h"
+#include "session/tables/tags.h"
 
 /* The view before has ended because all whom this receive may be from waited in votes for this peer: it is given up alone (B12). */
 static void end_blocked(struct session *s, uint32_t slot, const struct msg_view *m, struct outbox *out)

@@ -8,7 +8,12 @@
  * Invariant: the line of a peer holds the operations of which it has asked for parts and has not said that all are in place, in the order
  * in which it asked.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
+#include "session/calls/work.h"
+#include "session/relay/path.h"
+#include "session/tables/marks.h"
+#include "session/tables/pair_name.h"
+#include "session/tables/peers.h"
 
 bool path_used(const struct session *s, const struct op_name *name)
 {

@@ -5,7 +5,11 @@
  * begin where the receiver has come to.
  * Invariant: of what is `there`, by the sender's mark, all bytes are `here` by the receiver's; nothing beyond what was `said` is.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/work.h"
+#include "session/relay/path.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/peers.h"
 
 enum { PATH_PARTS = 2 }; /* said and not in place yet */
 

@@ -3,7 +3,13 @@
  * Its one idea: a relay looks at nothing but whether the word is one that its speaker may say, and keeps nothing.  Invariant: what it
  * passes on is no lie of the relay's own, wherever it is heard.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/calls/complaint.h"
+#include "session/relay/path.h"
+#include "session/tables/carrier.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/pair_name.h"
+#include "session/tables/peers.h"
 
 /* ---- the relay ---- */
 

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/state/entries.h"
 #include "session/state/sync.h"
 
 enum { ENTRY_TEXT = 32 };

@@ -7,7 +7,12 @@
  * unless STAGED(OK) was said and answered.
  * SPDX-License-Identifier: MIT */
 #include "kernels/hash.h"
-#include "session/session_state.h"
+#include "session/calls/departure.h"
+#include "session/state/entries.h"
+#include "session/state/fetch.h"
+#include "session/state/holder.h"
+#include "session/tables/peers.h"
+#include "session/tables/trace.h"
 
 enum {
     FETCH_DEPTH = 4,         /* leaves asked of one source at first: enough to hide a round trip within a site */

@@ -3,7 +3,8 @@
  * Its one idea: it decides nothing and remembers nothing of who asked; what it lacks it says by an empty answer.
  * Invariant: user memory is read only while the vote is open.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/state/entries.h"
+#include "session/state/holder.h"
 
 enum {
     HOLDER_HASH_BYTES = sizeof(uint64_t),

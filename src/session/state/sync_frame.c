@@ -2,7 +2,8 @@
  *
  * Invariant: a frame that is malformed, or has no business here, ends its connection as a source.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/state/fetch.h"
+#include "session/state/holder.h"
 
 void sync_frame(struct session *s, struct session_event *e, struct outbox *out)
 {

@@ -1,6 +1,6 @@
 /* carrier.c - what an operation has with one member: by their link as its class does, or by a relay as relayed parts do.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/tables/carrier.h"
 
 bool carrier_relays(const struct session *s, const struct op *op, uint32_t rank)
 {

@@ -6,7 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
 #include "core/rows.h"
-#include "session/session_state.h"
+#include "session/tables/marks.h"
+#include "session/tables/peers.h"
 
 static uint32_t *bucket_of(const struct session *s, uint32_t op, uint32_t rank)
 {

@@ -1,4 +1,4 @@
-/* optable.c - the operations of the installed view, and parked payloads.
+/* optable.c - the operations of the installed view.
  *
  * An operation enters when it is launched here or when somebody else speaks of it (a ghost); its marks (what each member
  * said) go when it is finished, its entry when every member is known to have finished it (P5).  By then its set is full, and serves the
@@ -7,7 +7,11 @@
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
 #include "core/rows.h"
-#include "session/session_state.h"
+#include "session/tables/marks.h"
+#include "session/tables/optable.h"
+#include "session/tables/park.h"
+#include "session/tables/tags.h"
+#include "session/tables/transitions.h"
 
 static uint32_t op_hash(const struct session *s, const struct op_name *name)
 {
@@ -324,30 +328,4 @@ struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, cons
         *(answers ? &speaker->answered : &speaker->opened) += 1;
     }
     return op;
-}
-
-uint32_t park_take(struct session *s)
-{
-    return s->park_left == 0 ? 0 : s->park_free[--s->park_left] + 1;
-}
-
-void park_give(struct session *s, uint32_t block)
-{
-    PCCL_ASSERT(block > 0 && s->park_left < s->park_count);
-    s->park_free[s->park_left++] = block - 1;
-}
-
-unsigned char *park_at(struct session *s, uint32_t block)
-{
-    return s->park + (size_t)(block - 1) * s->park_pitch;
-}
-
-void park_drop(struct session *s, struct op *op, uint32_t rank)
-{
-    struct mark *m = mark_of(s, op, rank);
-    struct peer *p = &s->peers[s->view.peer[rank]];
-    PCCL_ASSERT(m != NULL && m->park != 0 && p->parked > 0);
-    p->parked--;
-    park_give(s, m->park);
-    m->park = 0;
 }

@@ -1,6 +1,7 @@
 /* pair_name.c - whose message an operation of two is.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/tables/pair_name.h"
+#include "session/tables/peers.h"
 
 /* Of this peer and that one, or one that it relays for. */
 static bool is_mine(const struct session *s, uint32_t from, const struct op_name *name)

@@ -1,6 +1,34 @@
 /* park.c - bytes that came with a launch before they could be used: kept where there is room, else asked for again.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/tables/marks.h"
+#include "session/tables/park.h"
+#include "session/tables/peers.h"
+
+static uint32_t park_take(struct session *s)
+{
+    return s->park_left == 0 ? 0 : s->park_free[--s->park_left] + 1;
+}
+
+static void park_give(struct session *s, uint32_t block)
+{
+    PCCL_ASSERT(block > 0 && s->park_left < s->park_count);
+    s->park_free[s->park_left++] = block - 1;
+}
+
+unsigned char *park_at(struct session *s, uint32_t block)
+{
+    return s->park + (size_t)(block - 1) * s->park_pitch;
+}
+
+void park_drop(struct session *s, struct op *op, uint32_t rank)
+{
+    struct mark *m = mark_of(s, op, rank);
+    struct peer *p = &s->peers[s->view.peer[rank]];
+    PCCL_ASSERT(m != NULL && m->park != 0 && p->parked > 0);
+    p->parked--;
+    park_give(s, m->park);
+    m->park = 0;
+}
 
 void park_ask(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
 #include "core/rows.h"
-#include "session/session_state.h"
+#include "session/tables/peers.h"
 
 /* Where the peer's index + 1 is, or would go. */
 static uint32_t row_of(const struct session *s, uint64_t id)

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
 #include "core/rows.h"
-#include "session/session_state.h"
+#include "session/tables/tags.h"
 
 static uint32_t *bucket_of(struct session *s, const struct op_name *name)
 {

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/tables/trace.h"
 
 void session_trace(struct outbox *out, enum trace_for reader, const char *fmt, ...)
 {

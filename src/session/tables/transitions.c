@@ -1,6 +1,6 @@
 /* transitions.c - the state machines of a session as tables, and the one function that writes a phase.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/tables/transitions.h"
 
 #define TO(phase) (uint8_t)(1u << (phase))
 static const struct phase_table phases[] = {

@@ -46,6 +46,9 @@ for line in 'c->calls.voted = true' 'c->running.count++' '++c->master.id' 'list_
     'atomic_store(&op->end.returned.over, true)' 'struct comm_machine *m = &c->machine'; do
     plant owners_alone_write src/engine/planted.c "$(body "    $line;")"
 done
+for line in 's->view.world = 1' 's->ops.records++' 'heap_set(&s->slots.due, 1, 2)'; do # of a layer with rooms
+    plant owners_alone_write src/session/group/planted.c "$(body "    $line;")"
+done
 for call in 'exit(1)' 'abort()' 'printf("x")' 'strcpy(a, b)' 'sprintf(a, "x")' 'alloca(4)'; do
     plant library_calls_nothing_forbidden src/net/planted.c "$(body "    $call;")"
 done

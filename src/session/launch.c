@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
+#include "session/calls/deferred.h"
 #include "session/calls/departure.h"
 #include "session/calls/slots.h"
 #include "session/calls/work.h"
@@ -16,7 +17,7 @@
 
 static bool must_defer(const struct session *s)
 {
-    return s->frozen || s->records - s->untaken >= s->cfg.max_records;
+    return s->view.frozen || s->ops.records - s->ops.untaken >= s->cfg.max_records;
 }
 
 static enum session_result launch_refused(const struct session *s, const struct session_launch *l, uint32_t slot)
@@ -25,14 +26,14 @@ static enum session_result launch_refused(const struct session *s, const struct 
     if (s->phase != PHASE_MEMBER) {
         return left_result(s);
     }
-    if (s->vote != VOTE_NONE && s->vote != VOTE_QUERY && !s->classes[l->space].beside_votes) {
+    if (s->vote.kind != VOTE_NONE && s->vote.kind != VOTE_QUERY && !s->classes[l->space].beside_votes) {
         return RESULT_USAGE;
     }
-    if (slot >= s->cfg.max_ops || (slot < s->slot_count && s->slots[slot].at.phase != SLOT_FREE) ||
+    if (slot >= s->cfg.max_ops || (slot < s->slots.count && s->slots.at[slot].at.phase != SLOT_FREE) ||
         !work_numeric(s, &l->params, &n)) {
         return RESULT_FULL;
     }
-    return slot >= s->slot_count || (s->wire == NULL && work_encodes(s, &l->params)) ? RESULT_NO_MEMORY : RESULT_PENDING;
+    return slot >= s->slots.count || (s->wire == NULL && work_encodes(s, &l->params)) ? RESULT_NO_MEMORY : RESULT_PENDING;
 }
 
 static void no_memory(struct session *s, struct session_event *e)
@@ -45,19 +46,6 @@ static void no_memory(struct session *s, struct session_event *e)
     if (e->outcome.left) {
         class->no_memory(s);
     }
-}
-
-static void defer(struct session *s, uint32_t slot)
-{
-    heap_set(&s->due, slot, s->slots[slot].launch.deadline);
-    if (s->deferred == NONE) {
-        s->deferred = slot;
-    } else {
-        s->slots[s->deferred_last].next = slot;
-    }
-    s->deferred_last = slot;
-    s->deferred_count++;
-    s->deferred_tags += s->classes[s->slots[slot].launch.space].tags_later;
 }
 
 void launch_call(struct session *s, struct session_event *e, struct outbox *out)
@@ -81,15 +69,9 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     if (e->outcome.result != RESULT_PENDING) {
         return;
     }
-    struct slot *c = &s->slots[e->slot];
-    memset(c, 0, sizeof *c);
-    slot_move(s, e->slot, SLOT_DEFERRED);
-    c->op = NONE;
-    c->launch = *l;
-    s->fresh = false;
-    c->failed = l->no_memory;
-    c->since = s->now;
-    c->next = NONE;
+    slot_open(s, e->slot, l);
+    ballot_launched(s);
+    struct slot *c = &s->slots.at[e->slot];
     if (l->params.layout != LAYOUT_PAIRS) {
         c->launch.count = (size_t)l->params.count;
     }
@@ -97,14 +79,11 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         c->launch.params.root = s->view.ids[s->view.ranked[l->root_rank]];
     }
     c->partner = call.partner;
-    c->outcome.source = l->root_rank;
     if (call.tag != NULL) {
         tag_call(call.tag, e->slot);
     }
-    s->slots_used++;
-    s->slots_windows += l->space == SPACE_WINDOW;
-    if (must_defer(s) || s->deferred != NONE || (call.tag != NULL && behind_waits(s, call.tag))) {
-        defer(s, e->slot);
+    if (must_defer(s) || s->deferred.first != NONE || (call.tag != NULL && behind_waits(s, call.tag))) {
+        deferred_add(s, e->slot);
     } else {
         class->launch(s, e->slot, out);
     }
@@ -115,25 +94,24 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
 static uint32_t next_due(struct session *s, uint32_t *before)
 {
     *before = NONE;
-    s->behind = false;
-    if (s->deferred == NONE || s->phase != PHASE_MEMBER || must_defer(s)) {
+    deferred_wait(s, s->deferred.passed, false);
+    if (s->deferred.first == NONE || s->phase != PHASE_MEMBER || must_defer(s)) {
         return NONE;
     }
     struct tag *issue = tag_find(s, SPACE_ORDERED, 0);
     bool waits = issue != NULL && behind_waits(s, issue);
-    *before = waits ? s->deferred_passed : NONE;
-    uint32_t i = *before == NONE ? s->deferred : s->slots[*before].next;
-    for (; i != NONE && waits && s->slots[i].launch.space == SPACE_ORDERED; i = s->slots[i].next) {
+    *before = waits ? s->deferred.passed : NONE;
+    uint32_t i = *before == NONE ? s->deferred.first : s->slots.at[*before].next;
+    for (; i != NONE && waits && s->slots.at[i].launch.space == SPACE_ORDERED; i = s->slots.at[i].next) {
         *before = i;
     }
-    s->deferred_passed = *before;
-    s->behind = i == NONE;
+    deferred_wait(s, *before, i == NONE);
     return i;
 }
 
 bool launch_due(const struct session *s)
 {
-    return s->deferred != NONE && s->phase == PHASE_MEMBER && !must_defer(s) && !s->behind;
+    return s->deferred.first != NONE && s->phase == PHASE_MEMBER && !must_defer(s) && !s->deferred.behind;
 }
 
 /* In the order of the calls.  Their payloads together may not fit one outbox: the rest goes out in the next step, which is due at once. */
@@ -141,14 +119,9 @@ void launch_deferred(struct session *s, struct outbox *out)
 {
     uint32_t before, slot;
     while (outbox_half_free(out) && (slot = next_due(s, &before)) != NONE) {
-        struct slot *c = &s->slots[slot];
+        struct slot *c = &s->slots.at[slot];
         PCCL_ASSERT(c->at.phase == SLOT_DEFERRED);
-        *(before == NONE ? &s->deferred : &s->slots[before].next) = c->next;
-        s->deferred_last = s->deferred_last == slot ? before : s->deferred_last;
-        s->deferred_count--;
-        s->deferred_tags -= s->classes[c->launch.space].tags_later;
-        c->next = NONE;
-        heap_set(&s->due, slot, INT64_MAX);
+        deferred_remove(s, before, slot);
         c->launch.window = MUTANT(WINDOW_STALE) ? c->launch.window : 0; /* reserved for another view's plan: lanes grant anew */
         s->classes[c->launch.space].launch(s, slot, out);
     }
@@ -157,17 +130,17 @@ void launch_deferred(struct session *s, struct outbox *out)
 void launch_collect(struct session *s, struct session_event *e)
 {
     memset(&e->outcome, 0, sizeof e->outcome);
-    if (e->slot >= s->slot_count || s->slots[e->slot].at.phase != SLOT_RETURNED) {
+    if (e->slot >= s->slots.count || s->slots.at[e->slot].at.phase != SLOT_RETURNED) {
         e->outcome.result = RESULT_USAGE;
         return;
     }
-    struct slot *c = &s->slots[e->slot];
+    struct slot *c = &s->slots.at[e->slot];
     e->outcome = c->outcome;
     if (c->has_sizes && (c->launch.space != SPACE_WINDOW || MUTANT(WINDOW_SIZES))) { /* P11: nobody's program has heard of a message of a window */
         snapshot_take(s, c->sizes_view, &c->sizes);
     }
     if (MUTANT(LIVEATTR)) {
-        s->snapshot = s->view.sizes;
+        snapshot_take(s, s->snapshot.view, &s->view.sizes);
     }
     if (!s->classes[c->launch.space].two) {
         struct tag *t = tag_find(s, c->launch.space, c->launch.tag);
@@ -175,7 +148,5 @@ void launch_collect(struct session *s, struct session_event *e)
         t->slot = NONE;
         t->open -= t->space == SPACE_ORDERED;
     }
-    slot_move(s, e->slot, SLOT_FREE);
-    s->slots_used--;
-    s->slots_windows -= c->launch.space == SPACE_WINDOW;
+    slot_close(s, e->slot);
 }

@@ -27,11 +27,11 @@ static bool on_ready(struct session *s, const struct said *said, struct reader *
         return false;
     }
     struct op_name name = path_operation(&m.name);
-    struct op *op = s->frozen ? NULL : op_hear(s, said->from, rank, &name);
+    struct op *op = s->view.frozen ? NULL : op_hear(s, said->from, rank, &name);
     if (op == NULL) {
         return true;
     }
-    struct peer *p = &s->peers[s->view.peer[rank]];
+    struct peer *p = &s->peers.at[s->view.peer[rank]];
     struct mark *mark = mark_of(s, op, rank); /* as it was heard */
     bool again = mark->ready && carrier_relays(s, op, rank); /* of what goes by a relay, as PATH asks too: its parts would come twice */
     mismatch_hear(s, op, rank, &m.params);
@@ -50,19 +50,19 @@ static bool on_ready(struct session *s, const struct said *said, struct reader *
 static uint32_t own_word(const struct session *s, uint32_t from, const struct op_name *name, enum word_to to)
 {
     uint32_t rank;
-    return class_of(s, name)->speaker(s, from, name, to, &rank) && rank == s->peers[from].rank ? rank : NONE;
+    return class_of(s, name)->speaker(s, from, name, to, &rank) && rank == s->peers.at[from].rank ? rank : NONE;
 }
 
 static bool on_eager(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_eager m;
     const void *payload;
-    bool good = get_eager(r, &m, &payload) && eager_fits(s, s->peers[said->from].id, &m);
+    bool good = get_eager(r, &m, &payload) && eager_fits(s, s->peers.at[said->from].id, &m);
     uint32_t rank = good ? own_word(s, said->from, &m.name, TO_RECEIVER) : NONE;
     if (rank == NONE) {
         return false;
     }
-    struct op *op = s->frozen ? NULL : op_hear(s, said->from, rank, &m.name);
+    struct op *op = s->view.frozen ? NULL : op_hear(s, said->from, rank, &m.name);
     if (op != NULL) {
         mismatch_hear(s, op, rank, &m.params);
         op->class->eager(s, op, rank, &m, payload, out);
@@ -78,7 +78,7 @@ static bool on_want(struct session *s, const struct said *said, struct reader *r
         return false;
     }
     struct op *op = op_find(s, &m.name);
-    if (op != NULL && op->eager && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0 && !s->frozen) {
+    if (op != NULL && op->eager && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0 && !s->view.frozen) {
         carrier_announce(s, op, rank, out);
     }
     return true;
@@ -90,7 +90,7 @@ static bool on_hold(struct session *s, const struct said *said, struct reader *r
     if (!get_hold(r, &m)) {
         return false;
     }
-    if ((said->header->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
+    if ((said->header->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->view.frozen && !MUTANT(LATE_HOLD))) {
         return true; /* P4, P8 */
     }
     return class_of(s, &m.name)->hold(s, said, &m, out);
@@ -102,7 +102,7 @@ static bool on_refuse(struct session *s, const struct said *said, struct reader 
     if (!get_refuse(r, &m)) {
         return false;
     }
-    if (said->header->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
+    if (said->header->view != s->view.view || (s->view.frozen && !MUTANT(REFUSE_LATE))) {
         return true; /* P8, P4 */
     }
     return class_of(s, &m.name)->refuse(s, said, &m, out);
@@ -111,7 +111,7 @@ static bool on_refuse(struct session *s, const struct said *said, struct reader 
 static bool on_finished(struct session *s, const struct said *said, struct reader *r, struct outbox *out)
 {
     struct msg_finished m;
-    uint32_t own = s->peers[said->from].rank;
+    uint32_t own = s->peers.at[said->from].rank;
     bool good = get_finished(r, &m), current = good && said->header->view == s->view.view;
     uint32_t rank = current ? origin_rank(s, said->from, m.origin) : NONE;
     good = good && !(current && rank == NONE); /* else it speaks for somebody else */
@@ -179,7 +179,7 @@ static bool dispatch(struct session *s, const struct said *said, struct outbox *
 
 void op_frame(struct session *s, const struct said *said, struct outbox *out)
 {
-    uint64_t id = s->peers[said->from].id;
+    uint64_t id = s->peers.at[said->from].id;
     if (!dispatch(s, said, out)) {
         links_bad(s, id, out);
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "session/calls/complaint.h"
+#include "session/calls/deferred.h"
 #include "session/calls/departure.h"
 #include "session/calls/finished.h"
 #include "session/calls/roster.h"
@@ -18,6 +19,7 @@
 #include "session/membership/ballot.h"
 #include "session/membership/growth.h"
 #include "session/membership/join.h"
+#include "session/membership/probing.h"
 #include "session/membership/waits.h"
 #include "session/op_frames.h"
 #include "session/pair/pair.h"
@@ -25,7 +27,9 @@
 #include "session/relay/path.h"
 #include "session/session_check.h"
 #include "session/state/fetch.h"
+#include "session/tables/optable.h"
 #include "session/tables/peers.h"
+#include "session/tables/view_table.h"
 
 struct session *session_init(const struct session_config *config, void *arena)
 {
@@ -34,11 +38,10 @@ struct session *session_init(const struct session_config *config, void *arena)
     s->cfg = *config;
     s->classes = op_classes;
     s->rng.state = config->seed;
-    s->stall_ns = config->stall_ns;
-    s->heartbeat_ns = config->heartbeat_ns;
-    s->owed_free = NONE;
-    s->deferred = s->deferred_last = s->deferred_passed = s->running = s->running_last = s->suspected = NONE;
-    s->finished_by = INT64_MAX;
+    view_init(s);
+    deferred_clear(s);
+    complaint_forget(s);
+    finished_forget(s);
     growth_init(s);
     return s;
 }
@@ -48,16 +51,16 @@ struct session *session_init(const struct session_config *config, void *arena)
 static void on_peer_frame(struct session *s, struct session_event *e, struct outbox *out)
 {
     uint32_t from = peer_find(s, e->peer);
-    if (from == NONE || !s->peers[from].link_up) {
+    if (from == NONE || !s->peers.at[from].link_up) {
         return;
     }
-    s->peers[from].heard = s->peers[from].spoke = s->now;
+    s->peers.at[from].heard = s->peers.at[from].spoke = s->clock.now;
     const struct frame_header *h = e->header;
     if (h->type == FRAME_PING) {
         links_ping(s, from, h->view, out);
         return;
     }
-    if (!s->peers[from].in_view || h->view > s->view.view) {
+    if (!s->peers.at[from].in_view || h->view > s->view.view) {
         return; /* P8: members speak of a view only to those who said that they are in it */
     }
     op_frame(s, &(struct said){.from = from, .header = h, .payload = e->payload}, out);
@@ -65,11 +68,11 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
 
 static void on_lanes(struct session *s, struct session_event *e, struct outbox *out)
 {
-    if (e->slot >= s->slot_count) {
+    if (e->slot >= s->slots.count) {
         return;
     }
-    struct slot *c = &s->slots[e->slot];
-    struct op *op = c->op == NONE || c->at.phase != SLOT_RUNNING ? NULL : &s->ops[c->op];
+    struct slot *c = &s->slots.at[e->slot];
+    struct op *op = c->op == NONE || c->at.phase != SLOT_RUNNING ? NULL : &s->ops.at[c->op];
     if (e->kind == SESSION_IDLE) {
         c->outcome.tx_bytes += e->tx_bytes;
         c->outcome.rx_bytes += e->rx_bytes;
@@ -78,7 +81,7 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
         return; /* it ended while the lane was on its way here */
     } else if (e->kind == SESSION_DONE) {
         op->class->complete(s, op, e->digest, out);
-    } else if (op->phase == OP_RUN && op->refused == 0 && !s->frozen) {
+    } else if (op->phase == OP_RUN && op->refused == 0 && !s->view.frozen) {
         uint32_t rank = view_rank(s, e->peer);
         if (rank != NONE && rank != s->view.rank && waits_launched(s, op)) {
             complaint_op(s, op, CAUSE_NO_PROGRESS, e->peer, "no bytes moved", out);
@@ -88,12 +91,12 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
 
 static void on_cancel(struct session *s, struct session_event *e, struct outbox *out)
 {
-    struct slot *c = e->slot < s->slot_count ? &s->slots[e->slot] : NULL;
+    struct slot *c = e->slot < s->slots.count ? &s->slots.at[e->slot] : NULL;
     bool own = e->number == CAUSE_NO_MEMORY || e->number == CAUSE_INTERNAL;
     uint8_t why = own ? (uint8_t)e->number : CAUSE_CANCEL;
     if (c != NULL && c->at.phase == SLOT_RUNNING && c->op != NONE) {
         c->failed = c->failed || own;
-        s->ops[c->op].class->request(s, &s->ops[c->op], why, out);
+        s->ops.at[c->op].class->request(s, &s->ops.at[c->op], why, out);
     } else if (c != NULL && c->waits) {
         pair_give_up(s, e->slot, why, out);
     } else if (c != NULL && c->at.phase == SLOT_DEFERRED) { /* it is refused when it has its number */
@@ -102,33 +105,10 @@ static void on_cancel(struct session *s, struct session_event *e, struct outbox 
     }
 }
 
-/* Of what the master has asked for in this membership: to a newcomer nothing was asked yet. */
-static bool was_asked(struct session *s, const struct msg_measured *m)
-{
-    uint32_t at = 0;
-    while (at < s->probes && (s->probing[at].to != m->to || s->probing[at].round != m->round)) {
-        at++;
-    }
-    if (at == s->probes) {
-        return false;
-    }
-    memmove(&s->probing[at], &s->probing[at + 1], (--s->probes - at) * sizeof s->probing[0]);
-    return true;
-}
-
-static void on_measured(struct session *s, const struct session_event *e, struct outbox *out)
-{
-    bool counts = e->measured->round >= MEASURED_UNASKED ? s->view.world > 0 : was_asked(s, e->measured);
-    if (counts && s->welcomed) {
-        put_measured(outbox_frame(out, FRAME_MEASURED, s->run, s->view.view), e->measured);
-        outbox_send(out, ACT_MASTER, 0);
-    }
-}
-
 /* A ratio of another view says nothing of this one. */
 static void on_took(struct session *s, const struct session_event *e, struct outbox *out)
 {
-    if (s->welcomed && s->view.world > 0 && e->view == s->view.view) {
+    if (s->master.welcomed && s->view.world > 0 && e->view == s->view.view) {
         put_took(outbox_frame(out, FRAME_TOOK, s->run, e->view), e->took);
         outbox_send(out, ACT_MASTER, 0);
     }
@@ -136,17 +116,17 @@ static void on_took(struct session *s, const struct session_event *e, struct out
 
 static void check_deadlines(struct session *s, struct outbox *out)
 {
-    while (heap_least(&s->due) <= s->now) {
-        uint32_t slot = heap_first(&s->due);
-        struct slot *c = &s->slots[slot];
+    while (heap_least(&s->slots.due) <= s->clock.now) {
+        uint32_t slot = heap_first(&s->slots.due);
+        struct slot *c = &s->slots.at[slot];
         c->launch.deadline = INT64_MAX;
-        heap_set(&s->due, slot, INT64_MAX);
+        slot_due(s, slot, INT64_MAX);
         if (c->waits) {
             pair_give_up(s, slot, CAUSE_DEADLINE, out);
         } else if (c->at.phase == SLOT_DEFERRED) { /* it is refused when it has its number */
             c->given_up = c->given_up != CAUSE_NONE ? c->given_up : CAUSE_DEADLINE;
         } else {
-            s->ops[c->op].class->request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
+            s->ops.at[c->op].class->request(s, &s->ops.at[c->op], CAUSE_DEADLINE, out);
         }
     }
 }
@@ -154,7 +134,7 @@ static void check_deadlines(struct session *s, struct outbox *out)
 static void on_tick(struct session *s, struct outbox *out)
 {
     check_deadlines(s, out);
-    if (s->now >= s->finished_by) {
+    if (s->clock.now >= s->finished.by) {
         finished_flush(s, out);
     }
     links_tick(s, out);
@@ -190,10 +170,7 @@ static bool dispatch_call(struct session *s, struct session_event *e, struct out
         ballot_collect(s, e);
         return true;
     case SESSION_COLLECT_CONNECT:
-        e->outcome = s->connect_outcome;
-        e->outcome.result = s->connect_ended ? s->connect_outcome.result : RESULT_USAGE;
-        session_name(s, &e->outcome);
-        s->connecting = s->connecting && !s->connect_ended;
+        join_collect(s, e);
         return true;
     default:
         return false;
@@ -272,7 +249,7 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
         fetch_memory(s, e->memory, out);
         break;
     case SESSION_MEASURED:
-        on_measured(s, e, out);
+        probing_measured(s, e, out);
         break;
     case SESSION_TOOK:
         on_took(s, e, out);
@@ -290,15 +267,14 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
 static void settle(struct session *s, struct outbox *out)
 {
     join_settle(s, out);
-    if (s->wish.bad != 0) {
-        links_bad(s, s->wish.bad, out);
-        s->wish.bad = 0;
+    uint64_t bad = peers_take_bad(s);
+    if (bad != 0) {
+        links_bad(s, bad, out);
     }
-    if (s->wish.passed) {
-        s->wish.passed = false;
+    if (op_take_passed(s)) {
         ballot_passed(s, out);
     }
-    if (s->replaying) {
+    if (s->peers.replaying) {
         replay_settle(s, out);
     }
     if (s->turns) {
@@ -327,8 +303,8 @@ static bool dispatch_guarded(struct session *s, struct session_event *e, struct 
 
 void session_step(struct session *s, int64_t now, struct session_event *event, struct outbox *out)
 {
-    s->now = now;
-    s->steps++;
+    s->clock.now = now;
+    s->clock.steps++;
     if (s->poisoned) {
         poison_step(s, event, out);
         return;
@@ -337,7 +313,7 @@ void session_step(struct session *s, int64_t now, struct session_event *event, s
     bool good = dispatch_guarded(s, event, out, &pad);
     check_current = pad.outer;
     if (good) {
-        s->last_step = event->kind == SESSION_TICK ? now : s->last_step;
+        s->clock.last_step = event->kind == SESSION_TICK ? now : s->clock.last_step;
     } else {
         poison_machine(s, &pad, event, out);
     }
@@ -355,21 +331,21 @@ int64_t session_deadline(const struct session *s)
     if (s->poisoned || s->phase == PHASE_IDLE) {
         return INT64_MAX;
     }
-    int64_t at = earlier(s->next_heartbeat, s->finished_by);
+    int64_t at = earlier(s->master.next_heartbeat, s->finished.by);
     if (s->phase == PHASE_DIALING) {
-        at = earlier(at, s->connect_by);
+        at = earlier(at, s->connect.by);
     }
-    if (s->proposal != 0 && !s->linked_sent) {
-        at = earlier(at, s->link_by);
+    if (s->admission.view != 0 && !s->admission.linked_sent) {
+        at = earlier(at, s->admission.link_by);
     }
-    if (s->replaying || launch_due(s)) {
-        at = s->now;
+    if (s->peers.replaying || launch_due(s)) {
+        at = s->clock.now;
     }
     int64_t lost = complaint_since(s);
     if (lost != INT64_MAX) {
         at = earlier(at, lost + s->cfg.master_loss_ns);
     }
-    at = earlier(at, heap_least(&s->due));
+    at = earlier(at, heap_least(&s->slots.due));
     return MUTANT(TIMERS_LATE) ? at + 1000000000 : at;
 }
 
@@ -390,17 +366,17 @@ struct outbox_bounds session_out_bounds(const struct session_config *config, uin
 
 int64_t session_stall_ns(const struct session *s)
 {
-    return s->stall_ns;
+    return s->view.stall_ns;
 }
 
 uint32_t session_members(const struct session *s)
 {
-    return s->members;
+    return s->view.room;
 }
 
 const struct session_op *session_op(const struct session *s, uint32_t slot)
 {
-    return &s->slots[slot].run;
+    return &s->slots.at[slot].run;
 }
 
 void session_info(const struct session *s, struct session_info *out)
@@ -410,21 +386,21 @@ void session_info(const struct session *s, struct session_info *out)
         .run = s->run,
         .id = s->id,
         .view = s->view.view,
-        .newest = s->proposal > s->view.view ? s->proposal : s->view.view,
+        .newest = s->admission.view > s->view.view ? s->admission.view : s->view.view,
         .rank = s->view.world > 0 ? s->view.shown[s->view.rank] : 0,
         .world = s->view.world,
         .called_rank = s->view.world > 0 ? roster_rank(s, s->id) : 0,
-        .called = s->view.world > 0 ? s->view.world + s->gone_count : 0,
-        .snapshot = s->snapshot,
-        .known = s->snapshot_view,
-        .open_slots = s->slots_used - s->slots_windows,
-        .voting = s->vote != VOTE_NONE,
-        .frozen = s->frozen,
+        .called = s->view.world > 0 ? s->view.world + s->roster.count : 0,
+        .snapshot = s->snapshot.sizes,
+        .known = s->snapshot.view,
+        .open_slots = s->slots.used - s->slots.windows,
+        .voting = s->vote.kind != VOTE_NONE,
+        .frozen = s->view.frozen,
     };
 }
 
 void session_gone(const struct session *s, struct session_outcome *out)
 {
-    *out = (struct session_outcome){.result = s->left_over ? RESULT_OVER : RESULT_GONE, .since = s->left_since};
+    *out = (struct session_outcome){.result = s->left.over ? RESULT_OVER : RESULT_GONE, .since = s->left.since};
     left_outcome(s, out);
 }

@@ -21,66 +21,66 @@ static void check_membership(const struct session *s)
     bool member = s->phase == PHASE_MEMBER;
     PCCL_ASSERT(member == (s->view.world > 0));
     PCCL_ASSERT(!member || (s->view.view != 0 && s->id != 0 && s->run != 0));
-    PCCL_ASSERT(s->view.world <= s->members && s->view.world <= s->op_width && (!member || s->view.rank < s->view.world));
-    PCCL_ASSERT(member || (!s->frozen && s->op_used == 0 && s->owed_used == 0 && !s->replaying));
-    PCCL_ASSERT(s->phase != PHASE_IDLE || (!s->master_up && s->proposal == 0));
-    PCCL_ASSERT(!s->welcomed || (s->master_up && s->master_lost == 0));
-    PCCL_ASSERT(s->proposal == 0 || member || s->phase == PHASE_JOINING);
+    PCCL_ASSERT(s->view.world <= s->view.room && s->view.world <= s->ops.width && (!member || s->view.rank < s->view.world));
+    PCCL_ASSERT(member || (!s->view.frozen && s->ops.used == 0 && s->owed.used == 0 && !s->peers.replaying));
+    PCCL_ASSERT(s->phase != PHASE_IDLE || (!s->master.up && s->admission.view == 0));
+    PCCL_ASSERT(!s->master.welcomed || (s->master.up && s->master.lost == 0));
+    PCCL_ASSERT(s->admission.view == 0 || member || s->phase == PHASE_JOINING);
     bool joins = s->phase == PHASE_DIALING || s->phase == PHASE_JOINING;
-    PCCL_ASSERT((s->connecting && !s->connect_ended) == joins);
+    PCCL_ASSERT((s->connect.called && !s->connect.ended) == joins);
 }
 
 static void check_counts(const struct session *s)
 {
-    PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used && s->untaken <= s->records);
-    PCCL_ASSERT(s->mark_used <= s->mark_count && s->mark_used >= s->op_used - s->records); /* all have the own one but those on record */
-    PCCL_ASSERT(s->slots_used <= s->slot_count);
-    PCCL_ASSERT(s->owed_used <= s->owed_count && s->park_left <= s->park_count);
-    PCCL_ASSERT(s->tag_used <= s->tag_count);
-    PCCL_ASSERT((s->finished_count == 0) == (s->finished_by == INT64_MAX));
-    PCCL_ASSERT(s->finished_count < SESSION_FINISHED_BATCH && s->finished_count <= s->records + SESSION_FINISHED_BATCH);
-    PCCL_ASSERT(s->slots_used > 0 || s->deferred == NONE);
+    PCCL_ASSERT(s->ops.used <= s->ops.count && s->ops.records <= s->ops.used && s->ops.untaken <= s->ops.records);
+    PCCL_ASSERT(s->marks.used <= s->marks.count && s->marks.used >= s->ops.used - s->ops.records); /* all have the own one but those on record */
+    PCCL_ASSERT(s->slots.used <= s->slots.count);
+    PCCL_ASSERT(s->owed.used <= s->owed.count && s->park.left <= s->park.count);
+    PCCL_ASSERT(s->tags.used <= s->tags.count);
+    PCCL_ASSERT((s->finished.count == 0) == (s->finished.by == INT64_MAX));
+    PCCL_ASSERT(s->finished.count < SESSION_FINISHED_BATCH && s->finished.count <= s->ops.records + SESSION_FINISHED_BATCH);
+    PCCL_ASSERT(s->slots.used > 0 || s->deferred.first == NONE);
 }
 
 static void check_vote(const struct session *s)
 {
-    bool open = s->vote != VOTE_NONE && !s->vote_ended;
-    PCCL_ASSERT(s->vote != VOTE_NONE || (!s->vote_ended && s->state == NULL));
+    bool open = s->vote.kind != VOTE_NONE && !s->vote.ended;
+    PCCL_ASSERT(s->vote.kind != VOTE_NONE || (!s->vote.ended && s->state == NULL));
     PCCL_ASSERT(!open || s->phase == PHASE_MEMBER);
-    PCCL_ASSERT(!open || s->ballot.kind == s->vote);
-    PCCL_ASSERT(!s->fetch.active || (open && s->vote == VOTE_SYNC && s->state != NULL));
-    PCCL_ASSERT(!s->fetch.memory_asked || (open && s->vote == VOTE_SYNC));
+    PCCL_ASSERT(!open || s->vote.ballot.kind == s->vote.kind);
+    PCCL_ASSERT(!s->fetch.active || (open && s->vote.kind == VOTE_SYNC && s->state != NULL));
+    PCCL_ASSERT(!s->fetch.memory_asked || (open && s->vote.kind == VOTE_SYNC));
     PCCL_ASSERT(s->fetch.asks <= SESSION_ASKS && (s->fetch.asks == 0 || (s->fetch.receiving && !s->fetch.staged)));
-    PCCL_ASSERT(s->fetch.holder_count <= s->fetch.source_count && s->fetch.source_count <= s->members);
+    PCCL_ASSERT(s->fetch.holder_count <= s->fetch.source_count && s->fetch.source_count <= s->view.room);
     PCCL_ASSERT(!s->fetch.staged || s->fetch.status != STAGED_OK || s->fetch.missing == 0);
-    PCCL_ASSERT(s->settled <= s->answered);
+    PCCL_ASSERT(s->vote.settled <= s->vote.answered);
 }
 
 /* ---- all of it ---- */
 
 static void check_peer(const struct session *s, uint32_t i)
 {
-    const struct peer *p = &s->peers[i];
+    const struct peer *p = &s->peers.at[i];
     if (p->id == 0) {
         PCCL_ASSERT(!p->in_view && !p->in_proposal && !p->link_up && p->parked == 0);
         return;
     }
     PCCL_ASSERT(p->id != s->id && (p->in_view || p->in_proposal) && peer_find(s, p->id) == i);
     PCCL_ASSERT(!p->in_view || (p->rank < s->view.world && s->view.peer[p->rank] == i && s->view.ids[p->rank] == p->id));
-    PCCL_ASSERT(!p->in_proposal || s->proposal != 0);
+    PCCL_ASSERT(!p->in_proposal || s->admission.view != 0);
     PCCL_ASSERT(p->in_view || (p->suspected == CAUSE_NONE && p->replay == NONE && p->parked == 0));
     PCCL_ASSERT(p->link_up || p->their_view == 0); /* what it said on a link that is gone counts no more */
     PCCL_ASSERT(!p->link_up || !p->link_failed);
     PCCL_ASSERT(p->parked <= s->cfg.park_per_link);
-    PCCL_ASSERT(p->replay == NONE || !peer_reachable(s, p->rank) || s->replaying || s->frozen);
+    PCCL_ASSERT(p->replay == NONE || !peer_reachable(s, p->rank) || s->peers.replaying || s->view.frozen);
 }
 
 static void check_peers(const struct session *s)
 {
     uint32_t members = 0;
-    for (uint32_t i = 0; i < s->peer_count; i++) {
+    for (uint32_t i = 0; i < s->peers.count; i++) {
         check_peer(s, i);
-        members += s->peers[i].in_view;
+        members += s->peers.at[i].in_view;
     }
     PCCL_ASSERT(members + (s->view.world > 0) == s->view.world);
     struct census ring = {0};
@@ -103,15 +103,15 @@ struct opened {
 static void check_marks(const struct session *s, const struct op *op, struct census *marks, struct census *parked, struct opened *all)
 {
     uint32_t launched = 0;
-    for (uint32_t i = op->marks; i != NONE && marks->count <= s->mark_count; i = s->marks[i].after) {
-        const struct mark *m = &s->marks[i];
+    for (uint32_t i = op->marks; i != NONE && marks->count <= s->marks.count; i = s->marks.at[i].after) {
+        const struct mark *m = &s->marks.at[i];
         uint32_t r = m->rank;
         census_add(marks, i);
-        PCCL_ASSERT(m->op == (uint32_t)(op - s->ops) && op_mark(s, op, r) == m);
+        PCCL_ASSERT(m->op == (uint32_t)(op - s->ops.at) && op_mark(s, op, r) == m);
         launched += m->ready;
         PCCL_ASSERT(!m->fed || (m->ready && m->bundle != 0));
         PCCL_ASSERT(!m->wanted || m->dropped);
-        PCCL_ASSERT(m->park == 0 || (m->ready && !m->dropped && r != s->view.rank && m->park <= s->park_count));
+        PCCL_ASSERT(m->park == 0 || (m->ready && !m->dropped && r != s->view.rank && m->park <= s->park.count));
         PCCL_ASSERT(m->park == 0 || m->park_bytes <= s->cfg.park_block_bytes);
         PCCL_ASSERT(m->park == 0 || !op->eager || op->fold <= r || op->refused != 0);
         if (m->park != 0) {
@@ -133,8 +133,8 @@ static void check_marks(const struct session *s, const struct op *op, struct cen
 static uint32_t check_line(const struct session *s, const struct peer *p)
 {
     uint32_t count = 0, before = 0;
-    for (uint32_t at = p->part_first; at != 0 && count <= s->op_used; count++) {
-        const struct op *op = &s->ops[at - 1];
+    for (uint32_t at = p->part_first; at != 0 && count <= s->ops.used; count++) {
+        const struct op *op = &s->ops.at[at - 1];
         const struct mark *m = op_mark(s, op, p->rank);
         PCCL_ASSERT(m->parted && m->part_before == before);
         before = at;
@@ -147,7 +147,7 @@ static uint32_t check_line(const struct session *s, const struct peer *p)
 /* The fields that its phase wants; its marks are counted by the caller. */
 static void check_op(const struct session *s, uint32_t i)
 {
-    const struct op *op = &s->ops[i];
+    const struct op *op = &s->ops.at[i];
     bool launched = op->phase == OP_RUN || op->phase == OP_HOLDING;
     PCCL_ASSERT((op->marks == NONE) == (op->phase == OP_DONE));
     PCCL_ASSERT(launched == (op->slot != NONE));
@@ -168,12 +168,12 @@ static void check_op(const struct session *s, uint32_t i)
         PCCL_ASSERT(m->held && m->hold_params == op->params && m->hold_digest == op->digest);
     }
     if (launched) {
-        const struct slot *c = &s->slots[op->slot];
+        const struct slot *c = &s->slots.at[op->slot];
         PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag && c->launch.space == op->name.space);
         bool sent = op->name.from == s->id; /* all of it, perhaps: it waits for the word */
         PCCL_ASSERT(op->phase == OP_HOLDING || sent || op->eager || op->whole || op->refused != 0 || c->at.started ||
-                    s->frozen);
-        PCCL_ASSERT(!c->at.started || c->at.stopped || (op->refused == 0 && !s->frozen)); /* P4, P10 */
+                    s->view.frozen);
+        PCCL_ASSERT(!c->at.started || c->at.stopped || (op->refused == 0 && !s->view.frozen)); /* P4, P10 */
     }
 }
 
@@ -182,8 +182,8 @@ static void check_ops(const struct session *s)
     struct census marks = {0}, park = {0}, entries = {0};
     struct opened all = {0};
     uint32_t records = 0, untaken = 0, chained = 0;
-    for (uint32_t i = 0; i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = 0; i < s->ops.count; i++) {
+        const struct op *op = &s->ops.at[i];
         if (op->phase == OP_FREE) {
             continue;
         }
@@ -195,29 +195,29 @@ static void check_ops(const struct session *s)
             check_marks(s, op, &marks, &park, &all);
         }
     }
-    PCCL_ASSERT(entries.count == s->op_used && records == s->records && untaken == s->untaken);
-    for (uint32_t i = s->op_free; i != NONE && entries.count <= s->op_count; i = s->ops[i].next) {
+    PCCL_ASSERT(entries.count == s->ops.used && records == s->ops.records && untaken == s->ops.untaken);
+    for (uint32_t i = s->ops.free; i != NONE && entries.count <= s->ops.count; i = s->ops.at[i].next) {
         census_add(&entries, i);
     }
-    PCCL_ASSERT(census_whole(&entries, s->op_count));
-    PCCL_ASSERT(marks.count == s->mark_used);
-    for (uint32_t i = s->mark_free; i != NONE && marks.count <= s->mark_count; i = s->marks[i].next) {
+    PCCL_ASSERT(census_whole(&entries, s->ops.count));
+    PCCL_ASSERT(marks.count == s->marks.used);
+    for (uint32_t i = s->marks.free; i != NONE && marks.count <= s->marks.count; i = s->marks.at[i].next) {
         census_add(&marks, i);
     }
-    PCCL_ASSERT(census_whole(&marks, s->mark_count));
-    for (uint32_t i = 0; i < s->park_left; i++) {
-        census_add(&park, s->park_free[i]);
+    PCCL_ASSERT(census_whole(&marks, s->marks.count));
+    for (uint32_t i = 0; i < s->park.left; i++) {
+        census_add(&park, s->park.free[i]);
     }
-    PCCL_ASSERT(census_whole(&park, s->park_count));
-    for (uint32_t b = 0; b < s->buckets; b++) {
-        for (uint32_t i = s->op_bucket[b]; i != NONE && chained <= s->op_used; i = s->ops[i].next) {
-            PCCL_ASSERT(s->ops[i].phase != OP_FREE);
+    PCCL_ASSERT(census_whole(&park, s->park.count));
+    for (uint32_t b = 0; b < s->ops.buckets; b++) {
+        for (uint32_t i = s->ops.bucket[b]; i != NONE && chained <= s->ops.used; i = s->ops.at[i].next) {
+            PCCL_ASSERT(s->ops.at[i].phase != OP_FREE);
             chained++;
         }
     }
-    PCCL_ASSERT(chained == s->op_used);
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        const struct peer *p = &s->peers[i];
+    PCCL_ASSERT(chained == s->ops.used);
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        const struct peer *p = &s->peers.at[i];
         PCCL_ASSERT(p->named <= MOST_NAMED && p->opened <= MOST_OPENED && p->answered <= MOST_ANSWERED);
         all.parked -= p->parked;
         all.named -= p->named;
@@ -231,33 +231,33 @@ static void check_ops(const struct session *s)
 static void check_slots(const struct session *s)
 {
     uint32_t used = 0, deferred = 0, waiting = 0, windows = 0;
-    for (uint32_t i = 0; i < s->slot_count; i++) {
-        const struct slot *c = &s->slots[i];
+    for (uint32_t i = 0; i < s->slots.count; i++) {
+        const struct slot *c = &s->slots.at[i];
         used += c->at.phase != SLOT_FREE;
         windows += c->at.phase != SLOT_FREE && c->launch.space == SPACE_WINDOW;
         deferred += c->at.phase == SLOT_DEFERRED && !c->waits;
         waiting += c->waits;
         PCCL_ASSERT(!c->waits || (c->at.phase == SLOT_DEFERRED && s->classes[c->launch.space].two && c->launch.receives));
         PCCL_ASSERT(!c->at.started || c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_ENDING);
-        PCCL_ASSERT(c->at.phase != SLOT_RUNNING || (c->op < s->op_count && s->ops[c->op].slot == i));
+        PCCL_ASSERT(c->at.phase != SLOT_RUNNING || (c->op < s->ops.count && s->ops.at[c->op].slot == i));
         PCCL_ASSERT(c->at.phase == SLOT_FREE || c->at.phase == SLOT_RUNNING || c->op == NONE);
         PCCL_ASSERT(c->at.phase != SLOT_ENDING || c->at.started); /* nothing else keeps it from returning */
         PCCL_ASSERT(c->at.phase != SLOT_RETURNED || c->outcome.result != RESULT_PENDING);
         PCCL_ASSERT((c->at.phase != SLOT_DEFERRED && c->at.phase != SLOT_RUNNING) || s->phase == PHASE_MEMBER);
     }
-    PCCL_ASSERT(used == s->slots_used && windows == s->slots_windows && waiting == s->waiting_count);
+    PCCL_ASSERT(used == s->slots.used && windows == s->slots.windows && waiting == s->slots.waiting);
     uint32_t last = NONE, tags = 0;
-    PCCL_ASSERT(deferred == s->deferred_count);
-    for (uint32_t i = s->deferred; i != NONE && deferred > 0; i = s->slots[i].next) {
-        PCCL_ASSERT(s->slots[i].at.phase == SLOT_DEFERRED);
-        tags += s->classes[s->slots[i].launch.space].tags_later;
+    PCCL_ASSERT(deferred == s->deferred.count);
+    for (uint32_t i = s->deferred.first; i != NONE && deferred > 0; i = s->slots.at[i].next) {
+        PCCL_ASSERT(s->slots.at[i].at.phase == SLOT_DEFERRED);
+        tags += s->classes[s->slots.at[i].launch.space].tags_later;
         deferred--;
         last = i;
     }
-    PCCL_ASSERT(s->deferred != NONE || (s->deferred_count == 0 && s->deferred_passed == NONE));
-    PCCL_ASSERT(tags == s->deferred_tags);
-    PCCL_ASSERT(s->deferred_passed == NONE || s->slots[s->deferred_passed].at.phase == SLOT_DEFERRED);
-    PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred_last && s->slots[last].next == NONE)));
+    PCCL_ASSERT(s->deferred.first != NONE || (s->deferred.count == 0 && s->deferred.passed == NONE));
+    PCCL_ASSERT(tags == s->deferred.tags);
+    PCCL_ASSERT(s->deferred.passed == NONE || s->slots.at[s->deferred.passed].at.phase == SLOT_DEFERRED);
+    PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred.last && s->slots.at[last].next == NONE)));
 }
 
 /* What is kept in order is the least of all, and nobody is forgotten. */
@@ -265,31 +265,31 @@ static void check_due(const struct session *s)
 {
     int64_t due = INT64_MAX, stuck = INT64_MAX, since = INT64_MIN;
     uint32_t running = 0, before = NONE, suspected = 0;
-    for (uint32_t i = 0; i < s->slot_count; i++) {
-        const struct slot *c = &s->slots[i];
+    for (uint32_t i = 0; i < s->slots.count; i++) {
+        const struct slot *c = &s->slots.at[i];
         if (c->at.phase == SLOT_RUNNING) {
-            int64_t at = complaint_stuck(s, &s->ops[c->op]);
+            int64_t at = complaint_stuck(s, &s->ops.at[c->op]);
             stuck = at < stuck ? at : stuck;
             due = c->launch.deadline < due ? c->launch.deadline : due;
             running++;
         }
         due = c->at.phase == SLOT_DEFERRED && c->launch.deadline < due ? c->launch.deadline : due;
     }
-    PCCL_ASSERT(due == heap_least(&s->due) && stuck == heap_least(&s->stuck));
-    PCCL_ASSERT(heap_sound(&s->due) && heap_sound(&s->stuck));
-    for (uint32_t i = s->running; i != NONE && running > 0; i = s->slots[i].next) {
-        const struct slot *c = &s->slots[i];
-        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->prev == before && s->ops[c->op].since >= since);
-        since = s->ops[c->op].since;
+    PCCL_ASSERT(due == heap_least(&s->slots.due) && stuck == heap_least(&s->complaints.stuck));
+    PCCL_ASSERT(heap_sound(&s->slots.due) && heap_sound(&s->complaints.stuck));
+    for (uint32_t i = s->slots.running; i != NONE && running > 0; i = s->slots.at[i].next) {
+        const struct slot *c = &s->slots.at[i];
+        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->prev == before && s->ops.at[c->op].since >= since);
+        since = s->ops.at[c->op].since;
         before = i;
         running--;
     }
-    PCCL_ASSERT(running == 0 && s->running_last == before && (before == NONE || s->slots[before].next == NONE));
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        suspected += s->peers[i].suspected != CAUSE_NONE;
+    PCCL_ASSERT(running == 0 && s->slots.running_last == before && (before == NONE || s->slots.at[before].next == NONE));
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        suspected += s->peers.at[i].suspected != CAUSE_NONE;
     }
-    for (uint32_t i = s->suspected; i != NONE; i = s->peers[i].next_suspected, suspected--) {
-        PCCL_ASSERT(suspected > 0 && s->peers[i].suspected != CAUSE_NONE);
+    for (uint32_t i = s->complaints.suspected; i != NONE; i = s->peers.at[i].next_suspected, suspected--) {
+        PCCL_ASSERT(suspected > 0 && s->peers.at[i].suspected != CAUSE_NONE);
     }
     PCCL_ASSERT(suspected == 0);
 }
@@ -298,46 +298,46 @@ static void check_tags(const struct session *s)
 {
     uint32_t calls = 0, chained = 0, queued = 0, named = 0;
     struct census owed = {0};
-    for (uint32_t b = 0; b < s->tag_buckets; b++) {
-        for (uint32_t i = s->tag_bucket[b]; i != NONE && chained <= s->tag_used; i = s->tags[i].next) {
-            PCCL_ASSERT(i < s->tag_used);
+    for (uint32_t b = 0; b < s->tags.buckets; b++) {
+        for (uint32_t i = s->tags.bucket[b]; i != NONE && chained <= s->tags.used; i = s->tags.at[i].next) {
+            PCCL_ASSERT(i < s->tags.used);
             chained++;
         }
     }
-    PCCL_ASSERT(chained == s->tag_used);
-    for (uint32_t i = 0; i < s->tag_used; i++) {
-        const struct tag *t = &s->tags[i];
+    PCCL_ASSERT(chained == s->tags.used);
+    for (uint32_t i = 0; i < s->tags.used; i++) {
+        const struct tag *t = &s->tags.at[i];
         PCCL_ASSERT(t->refusals <= t->next_seq + BOUNDS_REFUSALS);
         if (t->slot != NONE) {
-            PCCL_ASSERT(t->slot < s->slot_count && s->slots[t->slot].at.phase != SLOT_FREE &&
-                        s->slots[t->slot].launch.tag == t->tag && s->slots[t->slot].launch.space == t->space);
+            PCCL_ASSERT(t->slot < s->slots.count && s->slots.at[t->slot].at.phase != SLOT_FREE &&
+                        s->slots.at[t->slot].launch.tag == t->tag && s->slots.at[t->slot].launch.space == t->space);
             calls++;
         }
         PCCL_ASSERT(t->space == SPACE_ORDERED ? t->slot == NONE : t->open == 0);
         calls += t->open;
         queued += t->queued;
-        for (uint32_t k = t->waiting; k != NONE; k = s->slots[k].next) {
-            named += s->slots[k].partner != 0;
+        for (uint32_t k = t->waiting; k != NONE; k = s->slots.at[k].next) {
+            named += s->slots.at[k].partner != 0;
         }
-        for (uint32_t k = t->owed; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
-            PCCL_ASSERT(s->owed[k].outcome != 0 && s->owed[k].name.tag == t->tag && s->owed[k].name.space == t->space);
-            const struct owed *after = s->owed[k].next == NONE ? NULL : &s->owed[s->owed[k].next];
-            PCCL_ASSERT(after == NULL || s->owed[k].view < after->view ||
-                        (s->owed[k].view == after->view && s->owed[k].name.seq < after->name.seq)); /* calls take them in this order */
+        for (uint32_t k = t->owed; k != NONE && owed.count <= s->owed.count; k = s->owed.at[k].next) {
+            PCCL_ASSERT(s->owed.at[k].outcome != 0 && s->owed.at[k].name.tag == t->tag && s->owed.at[k].name.space == t->space);
+            const struct owed *after = s->owed.at[k].next == NONE ? NULL : &s->owed.at[s->owed.at[k].next];
+            PCCL_ASSERT(after == NULL || s->owed.at[k].view < after->view ||
+                        (s->owed.at[k].view == after->view && s->owed.at[k].name.seq < after->name.seq)); /* calls take them in this order */
             census_add(&owed, k);
         }
     }
-    for (uint32_t i = 0; i < s->slot_count; i++) {
-        calls += s->slots[i].at.phase != SLOT_FREE && s->classes[s->slots[i].launch.space].two;
+    for (uint32_t i = 0; i < s->slots.count; i++) {
+        calls += s->slots.at[i].at.phase != SLOT_FREE && s->classes[s->slots.at[i].launch.space].two;
     }
-    PCCL_ASSERT(calls == s->slots_used); /* of a tag one at a time */
+    PCCL_ASSERT(calls == s->slots.used); /* of a tag one at a time */
     PCCL_ASSERT(queued == named);
-    PCCL_ASSERT(owed.count == s->owed_used);
-    for (uint32_t k = s->owed_free; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
-        PCCL_ASSERT(s->owed[k].outcome == 0);
+    PCCL_ASSERT(owed.count == s->owed.used);
+    for (uint32_t k = s->owed.free; k != NONE && owed.count <= s->owed.count; k = s->owed.at[k].next) {
+        PCCL_ASSERT(s->owed.at[k].outcome == 0);
         census_add(&owed, k);
     }
-    PCCL_ASSERT(census_whole(&owed, s->owed_count));
+    PCCL_ASSERT(census_whole(&owed, s->owed.count));
 }
 
 static void check_fetch(const struct session *s)
@@ -369,7 +369,7 @@ void session_check(struct session *s)
     if (s->check_in-- > 1) {
         return;
     }
-    s->check_in = check_interval(s->cfg.check_every, s->op_count + s->mark_count + s->tag_count + s->peer_count);
+    s->check_in = check_interval(s->cfg.check_every, s->ops.count + s->marks.count + s->tags.count + s->peers.count);
     check_peers(s);
     check_ops(s);
     check_slots(s);

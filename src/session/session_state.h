@@ -157,7 +157,6 @@ struct owed {
     struct sizes sizes;
 };
 
-/* MISMATCH among what is owed: the newest few, for the text of the calls that take them. */
 enum { SESSION_CLASHES = 8 };
 struct owed_clash {
     uint64_t view;
@@ -195,6 +194,7 @@ struct slot {
     struct session_outcome outcome;
 };
 
+/* The installed view, and the end of it.  Written by install.c and view_table.c and poison.c. */
 struct view {
     uint64_t view;       /* 0: none installed */
     uint32_t world, rank;
@@ -213,7 +213,14 @@ struct view {
     struct plan_view plan;
     struct sizes sizes;
     uint32_t edges;
-    struct missing_edge *edge; /* ascending, a < b; room for edge_count */
+    struct missing_edge *edge; /* ascending, a < b; room for edge_room */
+    uint32_t room, edge_room; /* a view and a proposal find room for so many members, and missing edges */
+    bool last;           /* it, or the one that is being installed: the world ends with it */
+    bool frozen;
+    int64_t frozen_at;
+    uint32_t attempt;
+    uint64_t lost_in, lost_id; /* the newest that is without a member of the one before it; that member, the lowest id */
+    int64_t stall_ns, heartbeat_ns; /* of the configuration, or the view, whichever is less */
 };
 
 /* entries.c: how a list of entries that comes piece by piece differs from the own one */
@@ -247,179 +254,293 @@ struct plan_answer {
  * ANSWERED: what it has refused in answer to others that are not heard here yet; beyond, an answer is not taken but asked for again. */
 enum { MOST_NAMED = BOUNDS_OPS + BOUNDS_REFUSALS, MOST_OPENED = 2 * MOST_NAMED, MOST_ANSWERED = MOST_NAMED };
 
+/* Written by session.c. */
+struct session_clock {
+    int64_t now, last_step;
+    uint64_t steps;      /* number of this one */
+};
+
+/* The connection with the master.  Written by join.c. */
+struct master_link {
+    bool up, welcomed;
+    uint64_t away_ns;    /* one way */
+    int64_t welcomed_at, heard, lost, next_heartbeat;
+    int64_t backoff;
+    uint64_t echo;
+    uint32_t wait_turn;  /* rank whose launch the next heartbeat says first that this peer waits for */
+};
+
+/* The call that connects.  Written by join.c and poison.c. */
+struct connect {
+    bool called, ended;
+    int64_t since, by;
+    uint64_t called_in, ended_in; /* steps */
+    struct session_outcome outcome;
+};
+
+/* The call that creates a world of a given size.  Written by claim.c. */
+struct claiming {
+    uint64_t attempt;    /* 0: it creates none */
+    struct msg_welcome welcome; /* the first WELCOME that it has answered; run 0: none yet */
+};
+
+/* Why this peer is no member.  Written by join.c and poison.c. */
+struct left {
+    uint8_t cause;
+    bool over;           /* with the world, at all of its members */
+    struct member_name named; /* culprit of that, id 0: none */
+    char text[BOUNDS_TEXT];
+    int64_t since;
+};
+
+/* What the step under way has decided about the membership.  Written by departure.c. */
+struct wish {
+    bool leave, redial, tell_master;
+    uint8_t cause, result;
+    struct member_name named; /* culprit, id 0: none */
+    char text[BOUNDS_TEXT];
+};
+
+/* What the master has asked to be measured, and not been told; the oldest first.  Written by probing.c. */
+struct probing {
+    struct msg_probe at[SESSION_PROBES];
+    uint32_t count;
+};
+
+/* What the program was told last.  Written by slots.c. */
+struct snapshot {
+    uint64_t view;
+    struct sizes sizes;
+};
+
+/* Members of the snapshot that views after it have lost, by (key, id).  Written by roster.c. */
+struct roster {
+    struct gone *gone;   /* room for view.room */
+    uint32_t count;
+};
+
+/* The last members that views have lost since connect, each by its last view; a ring.  Written by culprit.c. */
+struct departed {
+    struct member_name at[SESSION_DEPARTED];
+    uint32_t next;
+};
+
+/* The proposal of the next view.  Written by peer_links.c and poison.c. */
+struct admission {
+    uint64_t view;       /* 0 none */
+    uint32_t attempt;
+    bool linked_sent;
+    int64_t link_by;
+};
+
+/* Written by peers.c and poison.c. */
+struct peer_table {
+    struct peer *at;
+    uint32_t *row;       /* hash of an id -> index + 1 */
+    uint32_t next;       /* no entry below is free */
+    uint32_t count;      /* capacity */
+    bool replaying;      /* some peer's replay is not NONE */
+    uint64_t bad;        /* in this step: peer that names more than it may, so that its link is given up; 0: nobody */
+};
+
+/* Operations of the installed view.  Written by optable.c. */
+struct op_table {
+    struct op *at;
+    uint32_t width;      /* members of a view: a bit for each in the set of an operation */
+    uint32_t count, free, used, records;
+    uint32_t untaken;    /* records of refused operations of the whole group (refusal.c) */
+    uint32_t *bucket, buckets; /* a power of two of them */
+    uint64_t *sets;
+    bool passed;         /* in this step: one was heard of that is not launched here */
+};
+
+/* Written by marks.c. */
+struct mark_table {
+    struct mark *at;
+    uint32_t count, used, free;
+    uint32_t *bucket, buckets; /* a power of two of them */
+};
+
+/* Written by tags.c. */
+struct tag_table {
+    struct tag *at;
+    uint32_t count, used; /* capacity; the first so many are in use */
+    uint32_t *bucket, buckets; /* a power of two of them */
+    uint64_t steps;      /* entries looked at so far */
+    uint32_t refusals;   /* of all tags */
+};
+
+/* Errors that are owed.  Written by tags.c. */
+struct owed_table {
+    struct owed *at;
+    uint32_t count, free, used, ever;
+};
+
+/* MISMATCH among what is owed: the newest few, for the text of the calls that take them.  Written by mismatch.c. */
+struct owed_clashes {
+    struct owed_clash at[SESSION_CLASHES];
+    uint32_t next;
+};
+
+/* Calls of the program.  Written by slots.c and poison.c. */
+struct slot_table {
+    struct slot *at;
+    uint32_t count, used, windows; /* of the second, those of SPACE_WINDOW */
+    uint32_t running, running_last; /* calls with an operation, in the order of their launches; NONE */
+    struct heap due;     /* by slot: its deadline, while it runs */
+    uint32_t waiting;    /* receives that have no number yet */
+};
+
+/* Calls that are not launched yet, in their order.  Written by deferred.c and poison.c. */
+struct deferred {
+    uint32_t first, last; /* NONE */
+    uint32_t count, tags; /* how many; entries of the table of tags that they may add */
+    uint32_t passed;     /* up to this one all are in the order of issue, and wait for who is behind; NONE */
+    bool behind;         /* ... all of which wait for members that have not come to what was refused here, as the last step has left it */
+};
+
+/* What the master was told.  Written by complaint.c. */
+struct complaints {
+    struct heap stuck;   /* by slot: since when only the master can end it, while it runs */
+    uint32_t suspected;  /* a peer whose link was reported in this view, NONE */
+    struct {             /* behind.c: what it was asked so that calls in the order of issue go on */
+        uint8_t cause;   /* CAUSE_NONE: nothing, in this view */
+        int64_t at;
+    } behind_asked;
+};
+
+/* Payloads that came too early.  Written by park.c. */
+struct park {
+    unsigned char *blocks;
+    size_t pitch;
+    uint32_t *free;
+    uint32_t count, left;
+};
+
+/* Of a VIEW or ADMIT that comes in parts: what has come, of `all` bytes.  Written by view_parts.c. */
+struct view_parts {
+    unsigned char *bytes;
+    uint32_t used, all, room;
+};
+
+/* Operations that this peer has finished and not told of.  Written by finished.c. */
+struct finished_names {
+    struct op_name names[SESSION_FINISHED_BATCH];
+    uint32_t count;
+    int64_t by;
+};
+
+/* Votes.  Written by ballot.c and poison.c. */
+struct vote {
+    uint8_t kind;        /* enum vote_kind, VOTE_NONE */
+    bool ended;          /* not collected yet */
+    bool kept;           /* it has not been sent: ballot_words */
+    uint64_t called_in, ended_in; /* steps */
+    uint32_t answered;
+    uint32_t settled;    /* updates, optimisations and syncs answered in the installed view: the same sequence at all members */
+    int64_t since;
+    bool fresh;          /* nothing was launched or voted since the admission */
+    struct msg_vote ballot;
+    struct msg_heartbeat told; /* the master's last: whom the vote or the admission waits for, and what that one does */
+    struct session_outcome outcome;
+    uint64_t view;
+    struct sizes sizes;
+};
+
+/* Plans that calls have asked for.  Written by work.c. */
+struct plans {
+    struct plan_answer at[SESSION_PLANS];
+    uint64_t launches;   /* that lanes have got, in all */
+};
+
+/* How this peer receives shared state.  Written by fetch.c and fetch_sources.c and holder.c. */
+struct fetch {
+    bool active;         /* an ELECTED came; `elected` is the newest */
+    bool receiving;
+    bool connected;      /* sync connections were used since the last ACT_SYNC_CLOSE */
+    bool take_content, take_whole;   /* entries that may not differ, entries that may: are they received at all */
+    bool content_known, whole_known; /* their hashes are in want_hash, or not needed */
+    bool planned;        /* it is known which leaves differ */
+    bool memory_asked;
+    bool staged;         /* STAGED was said, with `status` */
+    uint8_t status;
+    struct msg_elected elected;
+    uint64_t *holders;   /* sources: the holders, then whole_source if it is none of them; max_members */
+    bool *holder_down;   /* by index in holders: broke, lies, or gone */
+    uint32_t *asked;     /* leaves asked of each source and not here yet */
+    uint32_t holder_count, source_count;
+    uint32_t first;      /* holder to begin with, so that receivers spread */
+    uint32_t manifest_from; /* index of the source asked for the content's hashes, NONE */
+    uint32_t whole, whole_from; /* index of whole_source; the same once it was asked for hashes, else NONE */
+    uint32_t cursor, whole_cursor; /* no leaf below is wanted from a holder, from whole_source */
+    uint32_t missing, whole_missing; /* leaves wanted and not here: all, of whole_source only */
+    uint64_t need;       /* bytes of the leaves that differ */
+    uint64_t memory_bytes; /* asked for by the last ACT_SYNC_ALLOC */
+    uint64_t liar;       /* first source that sent wrong bytes, 0 none */
+    struct {
+        uint32_t leaf, source;
+        int64_t at;      /* when */
+    } ask[SESSION_ASKS]; /* in any order */
+    uint32_t asks;
+    struct flow_window flow; /* leaves asked of all sources together */
+    int64_t rtt_ns;      /* the least that a leaf has taken: a source that was busy once does not look far away */
+    struct entries_diff diff; /* our entries are not those elected: which differs */
+};
+
+/* Each part says which file writes it; entries of its tables are also written by the files of their topic. */
 struct session {
     struct session_config cfg;
     const struct op_class *classes; /* by enum op_space */
     bool poisoned;
+    uint8_t phase;       /* enum session_phase */
     uint32_t check_in;   /* steps until all of it is checked again */
     struct rng rng;
-    int64_t now, last_step;
-    int64_t stall_ns, heartbeat_ns; /* of the configuration, or the view, whichever is less */
-    uint64_t steps;      /* number of this one */
+    uint64_t run, id;    /* join.c */
+    struct session_clock clock;
 
-    /* membership: join.c */
-    uint8_t phase;
-    uint8_t left_cause;
-    bool left_over;      /* ... with the world, at all of its members */
-    struct member_name left_named; /* culprit of that, id 0: none */
-    char left_text[BOUNDS_TEXT];
-    int64_t left_since, connect_since;
-    struct msg_heartbeat told; /* the master's last heartbeat: whom the vote or the admission waits for, and what that one does */
-    uint64_t run, id;
-    uint64_t claiming;   /* the attempt of a call that creates a world, else 0 */
-    struct msg_welcome claimed; /* the first WELCOME that it has answered; run 0: none yet */
-    bool master_up, welcomed;
-    uint64_t away_ns;    /* one way to the master */
-    int64_t welcomed_at, master_heard, master_lost, next_heartbeat, next_dial, connect_by;
-    int64_t backoff;
-    uint64_t echo;
-    struct msg_probe probing[SESSION_PROBES]; /* what the master has asked for, and not been told; the oldest first */
-    uint32_t probes;
-    bool connecting, connect_ended;
-    uint64_t connect_called_in, connect_ended_in; /* steps */
-    struct session_outcome connect_outcome;
-    struct {             /* departure.c: of the step under way */
-        bool leave, redial, tell_master;
-        bool passed;     /* an operation was heard of that is not launched here */
-        uint64_t bad;    /* peer that names more than it may: its link is given up; 0: nobody */
-        uint8_t cause, result;
-        char text[BOUNDS_TEXT];
-    } wish;
+    struct master_link master;
+    struct connect connect;
+    struct claiming creating;
+    struct left left;
+    struct wish wish;
+    struct probing probing;
 
-    /* view: install.c */
     struct view view;
-    uint32_t members, edge_count; /* a view and a proposal find room for so many */
-    bool last_view; /* it, or the one that is being installed: the world ends with it */
-    bool frozen;
-    int64_t frozen_at;
-    uint32_t attempt;
-    uint64_t snapshot_view;
-    struct gone *gone;   /* members of the snapshot that views after it have lost, by (key, id); room for `members` */
-    struct member_name departed[SESSION_DEPARTED]; /* the last that views have lost since connect, each by its last view; a ring */
-    uint32_t gone_count, departed_next;
-    uint64_t window_view; /* that the last launch of SPACE_WINDOW has its number in; SESSION_NO_VIEW: in none */
-    uint64_t lost_view, lost_id; /* the newest that is without a member of the one before it; who, the lowest id */
-    struct sizes snapshot;
+    struct admission admission;
+    struct snapshot snapshot;
+    struct roster roster;
+    struct departed departed;
+    struct view_parts parts;
+    struct vote vote;
+
+    struct peer_table peers;
+    struct op_table ops;
+    struct mark_table marks;
+    struct tag_table tags;
+    struct owed_table owed;
+    struct owed_clashes clashes;
+    struct slot_table slots;
+    struct deferred deferred;
+    struct complaints complaints;
+    struct park park;
+    struct finished_names finished;
+    struct plans plans;
+
+    struct sync_state *state;
+    struct fetch fetch;
+
+    uint64_t window_view; /* that the last launch of SPACE_WINDOW has its number in; SESSION_NO_VIEW: in none (pair.c) */
+    uint64_t answers;    /* REFUSEs sent in this view in answer to others (refusal.c) */
+    bool turns;          /* a line of parts goes on: path_settle */
+    unsigned char *wire; /* scratch for one EAGER payload; null: no call has needed it */
     struct member_info *scratch_members;
     uint64_t *scratch_ids;
-
-    /* admission: peer_links.c */
-    uint64_t proposal;   /* proposed view, 0 none */
-    uint32_t proposal_attempt;
-    bool linked_sent;
-    int64_t link_by;
-    struct peer *peers;
-    uint32_t *peer_row;  /* hash of an id -> index + 1 */
-    uint32_t peer_next;  /* no entry below is free */
-    uint32_t peer_count; /* capacity */
-
-    struct op *ops; /* operations: optable.c, marks.c, launch.c, hold.c, refusal.c, eager.c */
-    uint32_t op_width;   /* members of a view: a bit for each in the set of an operation */
-    uint32_t op_count, op_free, op_used, records;
-    uint32_t untaken;    /* records of refused operations of the whole group (refusal.c) */
-    uint32_t *op_bucket, buckets; /* a power of two of them */
-    uint64_t *op_sets;
-    struct mark *marks;
-    uint32_t mark_count, mark_used, mark_free;
-    uint32_t *mark_bucket;
-    uint32_t mark_buckets; /* power of two */
-    struct plan_answer plans[SESSION_PLANS];
-    struct tag *tags;
-    uint32_t tag_count, tag_used; /* capacity; the first so many are in use */
-    uint32_t *tag_bucket;
-    uint32_t tag_buckets; /* power of two */
-    uint64_t tag_steps;  /* entries looked at so far */
-    struct owed *owed;
-    uint32_t owed_count, owed_free, owed_used;
-    uint32_t owed_ever;
-    struct owed_clash clashes[SESSION_CLASHES];
-    uint32_t clash_next;
-    struct slot *slots;
-    uint32_t slot_count, slots_used, slots_windows; /* of the second, those of SPACE_WINDOW */
-    uint32_t running, running_last; /* calls with an operation, in the order of their launches; NONE */
-    struct heap due;     /* by slot: its deadline, while it runs */
-    struct heap stuck;   /* by slot: since when only the master can end it (complaint.c), while it runs */
-    uint32_t suspected;  /* a peer whose link was reported in this view, NONE */
-    uint64_t launches;   /* that lanes have got, in all */
-    uint32_t refusals;   /* of all tags */
-    uint64_t answers;    /* REFUSEs sent in this view in answer to others */
-    uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
-    uint32_t deferred_count, deferred_tags; /* how many; entries of the table of tags that they may add */
-    uint32_t deferred_passed; /* up to this one all are in the order of issue, and wait for who is behind; NONE */
-    struct {             /* behind.c: what the master was asked so that calls in the order of issue go on */
-        uint8_t cause;   /* CAUSE_NONE: nothing, in this view */
-        int64_t at;
-    } behind_asked;
-    uint32_t waiting_count; /* receives that have no number yet */
-    bool behind;         /* ... all of which wait for members that have not come to what was refused here, as the last step has left it */
-    unsigned char *park; /* blocks */
-    size_t park_pitch;
-    uint32_t *park_free;
-    uint32_t park_count, park_left;
-    unsigned char *parts; /* of a VIEW or ADMIT that comes in parts: what has come, of parts_all bytes */
-    uint32_t parts_used, parts_all, parts_room;
-    unsigned char *wire; /* scratch for one EAGER payload; null: no call has needed it */
-    bool replaying;      /* some peer's replay is not NONE */
-    bool turns;          /* a line of parts goes on: path_settle */
-    struct op_name finished[SESSION_FINISHED_BATCH];
-    uint32_t finished_count;
-    int64_t finished_by;
-
-    /* vote: ballot.c */
-    uint8_t vote;        /* enum vote_kind, VOTE_NONE */
-    bool vote_ended;     /* not collected yet */
-    uint32_t wait_turn;  /* rank whose launch the next heartbeat says first that this peer waits for */
-    bool vote_kept;      /* it has not been sent: ballot_words */
-    uint64_t vote_called_in, vote_ended_in; /* steps */
-    uint32_t answered;
-    uint32_t settled;    /* updates, optimisations and syncs answered in the installed view: the same sequence at all members */
-    int64_t vote_since;
-    bool fresh;          /* nothing was launched or voted since the admission */
-    struct msg_vote ballot;
-    struct session_outcome vote_outcome;
-    uint64_t vote_view;
-    struct sizes vote_sizes;
-
-    /* shared state: fetch.c */
-    struct sync_state *state;
-    struct {
-        bool active;         /* an ELECTED came; `elected` is the newest */
-        bool receiving;
-        bool connected;      /* sync connections were used since the last ACT_SYNC_CLOSE */
-        bool take_content, take_whole;   /* entries that may not differ, entries that may: are they received at all */
-        bool content_known, whole_known; /* their hashes are in want_hash, or not needed */
-        bool planned;        /* it is known which leaves differ */
-        bool memory_asked;
-        bool staged;         /* STAGED was said, with `status` */
-        uint8_t status;
-        struct msg_elected elected;
-        uint64_t *holders;   /* sources: the holders, then whole_source if it is none of them; max_members */
-        bool *holder_down;   /* by index in holders: broke, lies, or gone */
-        uint32_t *asked;     /* leaves asked of each source and not here yet */
-        uint32_t holder_count, source_count;
-        uint32_t first;      /* holder to begin with, so that receivers spread */
-        uint32_t manifest_from; /* index of the source asked for the content's hashes, NONE */
-        uint32_t whole, whole_from; /* index of whole_source; the same once it was asked for hashes, else NONE */
-        uint32_t cursor, whole_cursor; /* no leaf below is wanted from a holder, from whole_source */
-        uint32_t missing, whole_missing; /* leaves wanted and not here: all, of whole_source only */
-        uint64_t need;       /* bytes of the leaves that differ */
-        uint64_t memory_bytes; /* asked for by the last ACT_SYNC_ALLOC */
-        uint64_t liar;       /* first source that sent wrong bytes, 0 none */
-        struct {
-            uint32_t leaf, source;
-            int64_t at;      /* when */
-        } ask[SESSION_ASKS]; /* in any order */
-        uint32_t asks;
-        struct flow_window flow; /* leaves asked of all sources together */
-        int64_t rtt_ns;      /* the least that a leaf has taken: a source that was busy once does not look far away */
-        struct entries_diff diff; /* our entries are not those elected: which differs */
-    } fetch;
 };
 
 /* M7: this process stood still, so it knows nothing of others' silence. */
 static inline bool session_paused(const struct session *s)
 {
-    return s->now - s->last_step > stall_pause_ns(s->stall_ns) + s->heartbeat_ns;
+    return s->clock.now - s->clock.last_step > stall_pause_ns(s->view.stall_ns) + s->view.heartbeat_ns;
 }
 
 #endif

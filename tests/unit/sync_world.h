@@ -129,8 +129,8 @@ static inline void world_join(struct world *w, struct world_peer *p)
     s->phase = PHASE_MEMBER;
     s->run = 9;
     s->id = p->id;
-    s->master_up = s->welcomed = true;
-    s->answered = 20 + p->index; /* every peer counts its own */
+    s->master.up = s->master.welcomed = true;
+    s->vote.answered = 20 + p->index; /* every peer counts its own */
     s->view.view = world_view;
     s->view.world = w->count;
     for (uint32_t r = 0; r < w->count; r++) {
@@ -138,7 +138,7 @@ static inline void world_join(struct world *w, struct world_peer *p)
         s->view.peer[r] = r == p->index ? NONE : r;
         s->view.ring[r] = s->view.places[r] = r;
         if (r != p->index) {
-            s->peers[r] = (struct peer){.id = w->peer[r].id, .in_view = true, .rank = r, .replay = NONE};
+            s->peers.at[r] = (struct peer){.id = w->peer[r].id, .in_view = true, .rank = r, .replay = NONE};
         }
     }
     s->view.rank = p->index;
@@ -307,7 +307,7 @@ static inline void world_elect(struct world *w, uint32_t to, uint32_t content, u
     unsigned char raw[512];
     struct writer out;
     const struct world_peer *c = &w->peer[content];
-    struct msg_elected m = {.number = w->peer[to].session->answered + w->skew,
+    struct msg_elected m = {.number = w->peer[to].session->vote.answered + w->skew,
                             .round = w->round,
                             .role = (holders >> to & 1) != 0 ? SYNC_HOLDER : SYNC_RECEIVER,
                             .revision = 3,
@@ -336,7 +336,7 @@ static inline void world_answer(struct world *w, uint32_t to, enum answer_result
 {
     unsigned char raw[512];
     struct writer out;
-    struct msg_answer m = {.number = w->peer[to].session->answered, .kind = VOTE_SYNC, .result = (uint8_t)result, .round = w->round,
+    struct msg_answer m = {.number = w->peer[to].session->vote.answered, .kind = VOTE_SYNC, .result = (uint8_t)result, .round = w->round,
                            .view = world_view, .value = 3};
     writer_init(&out, raw, sizeof raw);
     put_answer(&out, &m);
@@ -454,7 +454,7 @@ static inline void expect_staged(const struct world_peer *p, uint32_t times, enu
     EXPECT_EQ(p->staged, times);
     EXPECT_EQ(p->said.status, status);
     EXPECT_EQ(p->said.liar, liar);
-    EXPECT_EQ(p->said.number, p->session->answered);
+    EXPECT_EQ(p->said.number, p->session->vote.answered);
 }
 
 /* ---- who spoils what ---- */

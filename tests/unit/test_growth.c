@@ -80,16 +80,16 @@ TEST(every_table_grows_under_use) /* what it held is lost, or found at its old p
     static float in[MANY], out[MANY];
     struct session_config c = from_one();
     struct bench *b = bench_of(&c, false);
-    EXPECT(b->s->members >= PEERS && b->s->peer_count >= PEERS - 1 && b->s->slot_count == 1 && b->s->tag_count == 1);
+    EXPECT(b->s->view.room >= PEERS && b->s->peers.count >= PEERS - 1 && b->s->slots.count == 1 && b->s->tags.count == 1);
     for (uint32_t i = 0; i < MANY; i++) { /* early payloads, then the calls: slots, tags, operations */
         eager(b, 1, 1, i, 10);
     }
-    EXPECT(b->s->park_count >= c.park_per_link && b->s->op_count >= MANY && b->s->mark_count >= MANY);
+    EXPECT(b->s->park.count >= c.park_per_link && b->s->ops.count >= MANY && b->s->marks.count >= MANY);
     for (uint32_t i = 0; i < MANY; i++) {
         in[i] = (float)i;
         launch(b, i, i, &in[i], &out[i]);
     }
-    EXPECT(b->s->slot_count >= MANY && b->s->tag_count >= MANY);
+    EXPECT(b->s->slots.count >= MANY && b->s->tags.count >= MANY);
     for (uint32_t i = 0; i < MANY; i++) {
         eager(b, 2, 1, i, 100);
         eager(b, 1, 1, i, 10); /* what was dropped for want of room was asked for again */
@@ -101,7 +101,7 @@ TEST(every_table_grows_under_use) /* what it held is lost, or found at its old p
     eager(b, 1, 1, 7777, 10); /* an operation of this view, in a table that becomes wider */
     view_of(b, 2, 200, 150, MANY);
     EXPECT(connected(b) && b->s->view.world == 200 && b->s->view.edges == 150);
-    EXPECT(b->s->members >= 200 && b->s->peer_count >= 199 && b->s->op_width >= 200 && b->s->owed_count >= MANY);
+    EXPECT(b->s->view.room >= 200 && b->s->peers.count >= 199 && b->s->ops.width >= 200 && b->s->owed.count >= MANY);
     for (uint32_t i = 0; i < MANY; i++) {
         launch(b, i, 500 + i, &in[i], &out[i]);
         EXPECT_EQ(collect(b, i), RESULT_LOST);
@@ -131,7 +131,7 @@ TEST(calls_that_find_no_memory_say_so_and_take_no_number) /* they fail the machi
     b->no_memory = false;
     bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 2, .launch = &l}); /* slots, and no more tags */
     b->no_memory = true;
-    b->s->tag_count = b->s->tag_used;
+    b->s->tags.count = b->s->tags.used;
     l.tag = 6;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_NO_MEMORY);
@@ -152,19 +152,19 @@ TEST(receive_that_waited_finds_room_whatever_lets_it_go) /* it failed for want o
     for (uint32_t peer = 1; peer < PEERS; peer++) {
         hold(b, peer, 1, 5);
     }
-    EXPECT(b->returned && b->s->records == 1); /* all later calls wait until the others have finished it */
+    EXPECT(b->returned && b->s->ops.records == 1); /* all later calls wait until the others have finished it */
     struct session_launch l = {.space = SPACE_PAIR, .tag = 9, .known = view_id(1), .world = PEERS,
                                .params = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32}, .root_rank = 1, .receives = true, .out = &y[1],
                                .deadline = INT64_MAX};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
-    EXPECT_EQ(b->s->deferred_count, 1);
-    for (uint32_t slot = 2; slot < MANY && b->s->tag_used < b->s->tag_count; slot++) { /* their tags take the room that was there for it */
+    EXPECT_EQ(b->s->deferred.count, 1);
+    for (uint32_t slot = 2; slot < MANY && b->s->tags.used < b->s->tags.count; slot++) { /* their tags take the room that was there for it */
         launch(b, slot, 100 + slot, &x, &y[2]);
     }
     b->returned = false;
     b->s->cfg.max_records = 2; /* as if that one had been finished */
     step(b, &(struct session_event){.kind = SESSION_TICK});
-    EXPECT_EQ(b->s->deferred_count, 0);
+    EXPECT_EQ(b->s->deferred.count, 0);
     EXPECT(!b->returned && connected(b)); /* they all run, and the receive waits for its message */
     bench_free(b);
 }
@@ -204,7 +204,7 @@ TEST(frames_of_a_peer_that_find_no_memory_cost_its_link_or_a_second_sending) /* 
     float x = 1, y = 0;
     b->no_memory = true;
     eager(b, 2, 1, 5, 100); /* nowhere to park it */
-    EXPECT_EQ(b->s->park_count, 0);
+    EXPECT_EQ(b->s->park.count, 0);
     b->no_memory = false;
     launch(b, 0, 5, &x, &y);
     eager(b, 1, 1, 5, 10);
@@ -252,7 +252,7 @@ TEST(what_others_lost_many_times_over_is_owed_to_a_late_caller) /* honest neighb
         view_of(b, 2 + lost, PEERS, 0, BOUNDS_OPS);
         EXPECT(connected(b));
     }
-    EXPECT_EQ(b->s->owed_used, VIEWS * BOUNDS_OPS);
+    EXPECT_EQ(b->s->owed.used, VIEWS * BOUNDS_OPS);
     for (uint32_t lost = 0; lost < VIEWS; lost++) {
         launch(b, 0, 500 + BOUNDS_OPS - 1, &x, &y);
         EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
@@ -372,14 +372,14 @@ TEST(session_at_rest_holds_what_it_began_with_and_goes_on) /* 60 KB of tables fo
     for (uint32_t round = 0; round < 3; round++) {
         reduces(b, 1 + round * MANY, MANY);
         rest(b); /* all are on record: others may still ask for them */
-        EXPECT(b->s->op_used >= MANY && b->s->op_count >= MANY);
-        EXPECT(b->s->slot_count == 1 && b->s->park_count == 0);
+        EXPECT(b->s->ops.used >= MANY && b->s->ops.count >= MANY);
+        EXPECT(b->s->slots.count == 1 && b->s->park.count == 0);
         finished_from(b, 1, 1 + round * MANY, MANY);
         finished_from(b, 2, 1 + round * MANY, MANY);
-        EXPECT_EQ(b->s->op_used, 0);
+        EXPECT_EQ(b->s->ops.used, 0);
         rest(b);
         EXPECT_EQ(held(&c, b), session_arena_bytes(&c) + b->grown[SESSION_TAGS] + b->grown[SESSION_PEERS]);
-        EXPECT(b->s->op_count <= 4 && b->s->mark_count <= 4);
+        EXPECT(b->s->ops.count <= 4 && b->s->marks.count <= 4);
     }
     eager(b, 1, 1, 7000, 10); /* heard of, not launched here: it stays */
     rest(b);
@@ -434,9 +434,9 @@ TEST(a_wide_view_at_rest_has_no_marks_and_gets_them_again) /* sets of many membe
     c.first = 0;
     struct bench *b = bench_of(&c, false);
     view_of(b, 2, 200, 0, 0);
-    EXPECT(b->s->op_width >= 200);
+    EXPECT(b->s->ops.width >= 200);
     rest(b);
-    EXPECT(b->s->op_width >= 200 && b->s->op_count == 0 && b->grown[SESSION_OPS] == 0);
+    EXPECT(b->s->ops.width >= 200 && b->s->ops.count == 0 && b->grown[SESSION_OPS] == 0);
     float x = 1, y = 0;
     struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
     b->no_memory = true; /* now there is none for them */
@@ -445,7 +445,7 @@ TEST(a_wide_view_at_rest_has_no_marks_and_gets_them_again) /* sets of many membe
     EXPECT_EQ(collect(b, 0), RESULT_NO_MEMORY);
     b->no_memory = false;
     eager(b, 1, 2, 6, 10);
-    EXPECT(b->s->op_used == 1 && b->s->op_count > 0);
+    EXPECT(b->s->ops.used == 1 && b->s->ops.count > 0);
     launch(b, 0, 6, &x, &y);
     EXPECT(b->outcome.result == RESULT_PENDING && connected(b));
     bench_free(b);

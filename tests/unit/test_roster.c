@@ -75,7 +75,7 @@ TEST(ranks_mean_the_members_of_the_snapshot_whoever_is_lost) /* a message goes t
             check_ranks(b->s, order);
         }
         snapshot_take(b->s, b->s->view.view, &b->s->view.sizes);
-        EXPECT(b->s->gone_count == 0 && roster_member(b->s, 0) == self && roster_member(b->s, 1) == 0);
+        EXPECT(b->s->roster.count == 0 && roster_member(b->s, 0) == self && roster_member(b->s, 1) == 0);
         bench_free(b);
     }
 }

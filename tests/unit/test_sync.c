@@ -342,7 +342,7 @@ TEST(a_leaf_of_another_length_is_a_lie) /* even if it begins, or ends, with the 
         EXPECT(world_deliver(w, 0) && world_deliver(w, 0)); /* MANIFEST_WANT, MANIFEST */
         EXPECT_EQ(w->peer[2].asked_of[0], 1);
         memcpy(payload, w->peer[0].entries[1].data, 7);
-        struct msg_leaf m = {.number = w->peer[2].session->answered, .round = w->round, .entry = 1, .bytes = bytes};
+        struct msg_leaf m = {.number = w->peer[2].session->vote.answered, .round = w->round, .entry = 1, .bytes = bytes};
         send_leaf(w, 0, 2, &m, payload);
         EXPECT_EQ(w->peer[2].staged, bytes == 7);
         world_run(w);
@@ -358,7 +358,7 @@ TEST(answers_to_other_questions_change_nothing) /* of another round or vote, of 
     vote_all(w);
     world_elect(w, 2, 0, 3, 4, NONE);
     EXPECT(world_deliver(w, 0) && world_deliver(w, 0));
-    uint32_t number = w->peer[2].session->answered, asked = w->peer[2].leaves_asked;
+    uint32_t number = w->peer[2].session->vote.answered, asked = w->peer[2].leaves_asked;
     const struct msg_leaf odd[] = {
         {.number = number, .round = w->round - 1}, /* bytes 0: I do not have it */
         {.number = number - 1, .round = w->round},
@@ -406,7 +406,7 @@ TEST(a_holder_serves_before_its_own_election_has_come) /* whoever asks has it al
     struct world *w = world_new(2, ELEMENTS);
     make_stale(w, 1, 5);
     vote_all(w);
-    EXPECT(w->peer[0].session->answered != w->peer[1].session->answered);
+    EXPECT(w->peer[0].session->vote.answered != w->peer[1].session->vote.answered);
     world_elect(w, 1, 0, 1, 2, NONE);
     world_run(w);
     expect_staged(&w->peer[1], 1, STAGED_OK, 0);
@@ -443,7 +443,7 @@ static void exclude(struct world *w, uint32_t at, uint32_t peer)
 {
     struct session *s = w->peer[at].session;
     uint32_t rank = view_rank(s, w->peer[peer].id);
-    memset(&s->peers[s->view.peer[rank]], 0, sizeof *s->peers);
+    memset(&s->peers.at[s->view.peer[rank]], 0, sizeof *s->peers.at);
     s->view.world--;
     for (uint32_t r = 0; r < s->view.world; r++) {
         uint32_t from = r < rank ? r : r + 1;
@@ -453,7 +453,7 @@ static void exclude(struct world *w, uint32_t at, uint32_t peer)
         if (s->view.peer[r] == NONE) {
             s->view.rank = r;
         } else {
-            s->peers[s->view.peer[r]].rank = r;
+            s->peers.at[s->view.peer[r]].rank = r;
         }
     }
     outbox_reset(&w->out);

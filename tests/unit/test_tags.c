@@ -10,11 +10,11 @@ enum { LIMIT = 4096 };
 /* Entries looked at by so many lookups of tags that are not there. */
 static uint64_t steps_of(struct session *s, uint64_t first, uint32_t lookups)
 {
-    uint64_t before = s->tag_steps;
+    uint64_t before = s->tags.steps;
     for (uint32_t i = 0; i < lookups; i++) {
         EXPECT(tag_find(s, SPACE_TAG, first + i) == NULL);
     }
-    return s->tag_steps - before;
+    return s->tags.steps - before;
 }
 
 TEST(tag_table_that_is_full_or_was_costs_a_lookup_nothing) /* each message walked over a million entries of views long gone */
@@ -70,19 +70,19 @@ TEST(new_view_keeps_the_tags_that_owe_or_have_a_call) /* the error that a call h
     }
     launch(b, 0, 6, &x, &y);
     step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
-    b->s->owed_free = NONE;
+    b->s->owed.free = NONE;
     owed_table_use(b->s, (b->table[SESSION_OWED] = malloc(4 * sizeof(struct owed))), 4);
     struct owed what = {.name = {.tag = 120}, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST, .view = 9};
     EXPECT(owed_add(b->s, &what));
     what.name.tag = 101;
     EXPECT(owed_add(b->s, &what));
     tags_renew(b->s);
-    EXPECT_EQ(b->s->tag_used, 3);
+    EXPECT_EQ(b->s->tags.used, 3);
     EXPECT(tag_find(b->s, SPACE_TAG, 6)->slot == 0 && tag_find(b->s, SPACE_TAG, 6)->next_seq == 0);
     EXPECT(owed_take(b->s, tag_find(b->s, SPACE_TAG, 101), &what) && what.view == 9);
     owed_clear(b->s);
-    EXPECT(b->s->owed_used == 0 && tag_find(b->s, SPACE_TAG, 120)->owed == NONE);
+    EXPECT(b->s->owed.used == 0 && tag_find(b->s, SPACE_TAG, 120)->owed == NONE);
     tags_renew(b->s);
-    EXPECT(b->s->tag_used == 1 && tag_find(b->s, SPACE_TAG, 120) == NULL);
+    EXPECT(b->s->tags.used == 1 && tag_find(b->s, SPACE_TAG, 120) == NULL);
     bench_free(b);
 }

@@ -127,7 +127,7 @@ static struct bench *member(void)
 static uint32_t world_of(const struct bench *b)
 {
     EXPECT(!session_poisoned(b->s));
-    return b->s->phase == PHASE_MEMBER && b->s->master_up ? b->s->view.world : 0;
+    return b->s->phase == PHASE_MEMBER && b->s->master.up ? b->s->view.world : 0;
 }
 
 TEST(view_of_two_thousand_comes_in_parts_and_operations_run_in_it) /* tables of 1,024, or of what fits one message */
@@ -142,7 +142,7 @@ TEST(view_of_two_thousand_comes_in_parts_and_operations_run_in_it) /* tables of 
     EXPECT_EQ(world_of(b), MANY);
     EXPECT_EQ(peer_find(b->s, peer_id(MANY)), NONE);
     for (uint32_t i = 1; i < MANY; i++) {
-        EXPECT(b->s->peers[peer_find(b->s, peer_id(i))].id == peer_id(i) && view_rank(b->s, peer_id(i)) == i);
+        EXPECT(b->s->peers.at[peer_find(b->s, peer_id(i))].id == peer_id(i) && view_rank(b->s, peer_id(i)) == i);
     }
     step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(MANY - 1)});
     ping(b, MANY - 1, view_id(2));
@@ -166,9 +166,9 @@ TEST(parts_that_cannot_be_cost_the_master_its_connection_and_nothing_else) /* a 
     from_master(b[3], FRAME_VIEW, view_id(2), &(struct writer){.start = list, .used = view_of(2, PEERS)}); /* not empty */
     part(b[4], BOUNDS_VIEW_BYTES + 1, 0, 10);        /* more than any */
     for (uint32_t i = 0; i < 5; i++) {
-        EXPECT(!b[i]->s->master_up && b[i]->s->phase == PHASE_MEMBER && b[i]->s->view.world == PEERS);
+        EXPECT(!b[i]->s->master.up && b[i]->s->phase == PHASE_MEMBER && b[i]->s->view.world == PEERS);
         step(b[i], &(struct session_event){.kind = SESSION_MASTER_UP}); /* the next one begins anew */
-        EXPECT_EQ(b[i]->s->parts_used, 0);
+        EXPECT_EQ(b[i]->s->parts.used, 0);
         bench_free(b[i]);
     }
 }
@@ -180,6 +180,6 @@ TEST(parts_that_find_no_memory_end_the_membership_and_say_why) /* a list that is
     b->no_memory = true;
     part(b, bytes, 0, 1000);
     EXPECT_EQ(world_of(b), 0);
-    EXPECT(strstr(b->s->left_text, "no memory") != NULL);
+    EXPECT(strstr(b->s->left.text, "no memory") != NULL);
     bench_free(b);
 }

@@ -11,7 +11,7 @@
 
 bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *out)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     struct owed owed;
     if (!owed_take(s, t, &owed)) {
         return false;
@@ -31,27 +31,27 @@ bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *
 bool begin_too_far(struct session *s, const struct tag *t)
 {
     uint32_t most = t->space == SPACE_ORDERED ? BOUNDS_BEHIND : BOUNDS_REFUSALS;
-    return tag_refusals(s, t) >= most || s->slots_used + s->refusals > BOUNDS_OPS + BOUNDS_REFUSALS;
+    return tag_refusals(s, t) >= most || s->slots.used + s->tags.refusals > BOUNDS_OPS + BOUNDS_REFUSALS;
 }
 
 void begin_number(struct session *s, uint32_t slot, struct tag *t, struct op *op)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     t->next_seq++;
     op_taken(s, op);
     phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
     op->slot = slot;
-    op->since = s->now;
+    op->since = s->clock.now;
     c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
     op->eager = work_is_eager(s, &c->launch.params);
     op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
-    c->op = (uint32_t)(op - s->ops);
+    c->op = (uint32_t)(op - s->ops.at);
     mismatch_hear(s, op, s->view.rank, &c->launch.params);
 }
 
 void begin_lanes(struct session *s, struct op *op, uint32_t slot, struct outbox *out)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     work_plan(s, c, &op->name);
     slot_touch(s, slot)->at.started = true;
     struct action *a = outbox_add(out, ACT_OP_START);

@@ -12,7 +12,7 @@
 
 static void tell(struct session *s, const struct msg_suspect *complaint, const char *text, struct outbox *out)
 {
-    if (s->phase != PHASE_MEMBER || !s->welcomed) {
+    if (s->phase != PHASE_MEMBER || !s->master.welcomed) {
         return; /* said when the master is back */
     }
     struct msg_suspect m = *complaint;
@@ -49,7 +49,7 @@ static void tell_op(struct session *s, const struct op *op, struct outbox *out)
 
 static void tell_behind(struct session *s, struct outbox *out)
 {
-    uint8_t cause = s->behind_asked.cause;
+    uint8_t cause = s->complaints.behind_asked.cause;
     if (cause != CAUSE_NONE) {
         tell(s, &(struct msg_suspect){.target = SUSPECT_OPERATION, .cause = cause, .name.space = SPACE_ORDERED},
              cause == CAUSE_NO_PROGRESS ? "other members have not made the calls that ended early here"
@@ -60,14 +60,25 @@ static void tell_behind(struct session *s, struct outbox *out)
 
 void complaint_behind(struct session *s, uint8_t cause, struct outbox *out)
 {
-    s->behind_asked.cause = cause;
-    s->behind_asked.at = s->now;
+    s->complaints.behind_asked.cause = cause;
+    s->complaints.behind_asked.at = s->clock.now;
     tell_behind(s, out);
 }
 
 void complaint_forget(struct session *s)
 {
-    s->behind_asked.cause = CAUSE_NONE;
+    s->complaints.behind_asked.cause = CAUSE_NONE;
+    s->complaints.suspected = NONE;
+}
+
+void complaint_ends(struct session *s, uint32_t slot)
+{
+    heap_set(&s->complaints.stuck, slot, INT64_MAX);
+}
+
+void complaint_table_forget(struct session *s)
+{
+    s->complaints.stuck.count = 0;
 }
 
 /* A call waits for it. */
@@ -89,7 +100,7 @@ static int64_t later(int64_t a, int64_t b)
 /* A stall is told of at every stall time for as long as it lasts; anything else does not pass by itself. */
 static bool passed(const struct session *s, const struct op *op)
 {
-    return op->suspected == CAUSE_NO_PROGRESS && s->now - op->suspected_last > 2 * s->stall_ns;
+    return op->suspected == CAUSE_NO_PROGRESS && s->clock.now - op->suspected_last > 2 * s->view.stall_ns;
 }
 
 int64_t complaint_stuck(const struct session *s, const struct op *op)
@@ -101,13 +112,13 @@ int64_t complaint_stuck(const struct session *s, const struct op *op)
 /* Only the first one is told, so only that has to be right. */
 void complaint_pass(struct session *s)
 {
-    while (s->stuck.used > 0) {
-        uint32_t slot = heap_first(&s->stuck);
-        int64_t since = complaint_stuck(s, &s->ops[s->slots[slot].op]);
-        if (since == heap_least(&s->stuck)) {
+    while (s->complaints.stuck.used > 0) {
+        uint32_t slot = heap_first(&s->complaints.stuck);
+        int64_t since = complaint_stuck(s, &s->ops.at[s->slots.at[slot].op]);
+        if (since == heap_least(&s->complaints.stuck)) {
             return;
         }
-        heap_set(&s->stuck, slot, since);
+        heap_set(&s->complaints.stuck, slot, since);
     }
 }
 
@@ -117,17 +128,17 @@ static void lose(struct session *s, struct peer *p, enum cause cause)
     bool tried = cause == CAUSE_KICK_UNREACHABLE || cause == CAUSE_PEER_LOST; /* what cannot be made again was lost before */
     bool anew = p->suspected == CAUSE_NONE || !tried;
     if (p->suspected == CAUSE_NONE) {
-        p->next_suspected = s->suspected;
-        s->suspected = (uint32_t)(p - s->peers);
+        p->next_suspected = s->complaints.suspected;
+        s->complaints.suspected = (uint32_t)(p - s->peers.at);
     }
     p->suspected = (uint8_t)cause;
-    p->lost_at = anew ? s->now : p->lost_at;
+    p->lost_at = anew ? s->clock.now : p->lost_at;
     bool broken = cause != CAUSE_PEER_SILENT; /* a link that is up and only stands still may go on with nothing missing */
-    for (uint32_t i = 0; broken && s->op_used > 0 && i < s->op_count; i++) {
-        struct op *op = &s->ops[i];
+    for (uint32_t i = 0; broken && s->ops.used > 0 && i < s->ops.count; i++) {
+        struct op *op = &s->ops.at[i];
         if (unfinished(op) && op->lost_at == 0 && op->class->concerns(s, op, p->rank)) {
             op->lost_at = later(p->lost_at, op->since);
-            heap_set(&s->stuck, op->slot, complaint_stuck(s, op));
+            heap_set(&s->complaints.stuck, op->slot, complaint_stuck(s, op));
         }
     }
 }
@@ -146,16 +157,16 @@ void complaint_path(struct session *s, struct peer *p)
 void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out)
 {
     if (op->suspected != cause || passed(s, op)) {
-        op->suspected_at = s->now;
+        op->suspected_at = s->clock.now;
     } else if (cause != CAUSE_NO_PROGRESS) {
         return; /* it stands */
     }
     op->suspected = (uint8_t)cause;
     op->suspected_peer = peer;
     op->suspected_text = text;
-    op->suspected_last = s->now;
+    op->suspected_last = s->clock.now;
     if (unfinished(op)) {
-        heap_set(&s->stuck, op->slot, complaint_stuck(s, op));
+        heap_set(&s->complaints.stuck, op->slot, complaint_stuck(s, op));
     }
     tell_op(s, op, out);
 }
@@ -164,13 +175,13 @@ void complaint_again(struct session *s, struct outbox *out)
 {
     tell_behind(s, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
-        const struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
+        const struct peer *p = r == s->view.rank ? NULL : &s->peers.at[s->view.peer[r]];
         if (p != NULL && p->suspected != CAUSE_NONE && !p->spare) {
             tell_link(s, p, out);
         }
     }
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count; i++) {
+        const struct op *op = &s->ops.at[i];
         if (unfinished(op) && op->suspected != CAUSE_NONE && op->suspected != CAUSE_NO_PROGRESS) {
             tell_op(s, op, out);
         }
@@ -179,7 +190,7 @@ void complaint_again(struct session *s, struct outbox *out)
 
 bool complaint_silent(const struct session *s, const struct peer *p)
 {
-    return p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->stall_ns;
+    return p->suspected == CAUSE_PEER_SILENT && s->clock.now - p->heard > s->view.stall_ns;
 }
 
 static bool reached(const struct session *s, const struct peer *p)
@@ -191,9 +202,9 @@ static bool reached(const struct session *s, const struct peer *p)
 static int64_t out_of_reach(const struct session *s)
 {
     int64_t at = INT64_MAX;
-    for (uint32_t i = s->suspected; i != NONE; i = s->peers[i].next_suspected) {
-        if (!reached(s, &s->peers[i])) {
-            at = earlier(at, s->peers[i].lost_at);
+    for (uint32_t i = s->complaints.suspected; i != NONE; i = s->peers.at[i].next_suspected) {
+        if (!reached(s, &s->peers.at[i])) {
+            at = earlier(at, s->peers.at[i].lost_at);
         }
     }
     return at;
@@ -203,8 +214,8 @@ static int64_t out_of_reach(const struct session *s)
 static int64_t unnumbered(const struct session *s)
 {
     int64_t oldest = INT64_MAX;
-    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count; i++) {
-        const struct slot *c = &s->slots[i];
+    for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count; i++) {
+        const struct slot *c = &s->slots.at[i];
         bool counts = c->waits && c->launch.space != SPACE_WINDOW && c->since < oldest;
         oldest = counts ? c->since : oldest;
     }
@@ -213,25 +224,25 @@ static int64_t unnumbered(const struct session *s)
 
 int64_t complaint_since(const struct session *s)
 {
-    if (s->phase != PHASE_MEMBER || s->welcomed || s->master_lost == 0) {
+    if (s->phase != PHASE_MEMBER || s->master.welcomed || s->master.lost == 0) {
         return INT64_MAX;
     }
-    if (s->frozen) {
-        return s->master_lost;
+    if (s->view.frozen) {
+        return s->master.lost;
     }
-    int64_t at = s->vote != VOTE_NONE && !s->vote_ended ? s->vote_since : INT64_MAX;
-    at = earlier(earlier(at, heap_least(&s->stuck)), s->behind_asked.cause != CAUSE_NONE ? s->behind_asked.at : INT64_MAX);
+    int64_t at = s->vote.kind != VOTE_NONE && !s->vote.ended ? s->vote.since : INT64_MAX;
+    at = earlier(earlier(at, heap_least(&s->complaints.stuck)), s->complaints.behind_asked.cause != CAUSE_NONE ? s->complaints.behind_asked.at : INT64_MAX);
     int64_t lost = out_of_reach(s);
     /* Whoever is out of reach ends nothing, neither what ran before nor what is called later: the oldest call counts. */
-    if (lost != INT64_MAX && s->running != NONE) {
-        at = earlier(at, later(lost, s->ops[s->slots[s->running].op].since));
+    if (lost != INT64_MAX && s->slots.running != NONE) {
+        at = earlier(at, later(lost, s->ops.at[s->slots.at[s->slots.running].op].since));
     }
-    if (lost != INT64_MAX && s->deferred != NONE) {
-        at = earlier(at, later(lost, s->slots[s->deferred].since)); /* it waits for records, which go when all members say so */
+    if (lost != INT64_MAX && s->deferred.first != NONE) {
+        at = earlier(at, later(lost, s->slots.at[s->deferred.first].since)); /* it waits for records, which go when all members say so */
     }
     int64_t unmatched = lost != INT64_MAX ? unnumbered(s) : INT64_MAX;
     if (unmatched != INT64_MAX) { /* it would have been received from the lost one, for all that is known */
         at = earlier(at, later(lost, unmatched));
     }
-    return at == INT64_MAX ? at : later(at, s->master_lost);
+    return at == INT64_MAX ? at : later(at, s->master.lost);
 }

@@ -21,5 +21,7 @@ int64_t complaint_stuck(const struct session *s, const struct op *op);
 void complaint_pass(struct session *s); /* time has passed, or operations have ended: what moves again is not stuck */
 /* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
 int64_t complaint_since(const struct session *s);
+void complaint_ends(struct session *s, uint32_t slot); /* the call does not run any more */
+void complaint_table_forget(struct session *s);
 
 #endif

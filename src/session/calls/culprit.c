@@ -19,13 +19,13 @@ static struct member_name member_of_view(const struct session *s, uint32_t rank)
 {
     uint32_t p = s->view.peer[rank];
     return (struct member_name){.id = s->view.ids[rank], .ranked = s->view.shown[rank] + 1,
-                                .address = p == NONE ? own_address(s) : s->peers[p].info.address[0]};
+                                .address = p == NONE ? own_address(s) : s->peers.at[p].info.address[0]};
 }
 
 void culprit_remember(struct session *s, uint32_t rank)
 {
-    s->departed[s->departed_next] = member_of_view(s, rank);
-    s->departed_next = (s->departed_next + 1) % SESSION_DEPARTED;
+    s->departed.at[s->departed.next] = member_of_view(s, rank);
+    s->departed.next = (s->departed.next + 1) % SESSION_DEPARTED;
 }
 
 struct member_name culprit_find(const struct session *s, uint64_t id)
@@ -35,8 +35,8 @@ struct member_name culprit_find(const struct session *s, uint64_t id)
         return member_of_view(s, rank);
     }
     for (uint32_t i = 0; id != 0 && i < SESSION_DEPARTED; i++) {
-        if (s->departed[i].id == id) {
-            return s->departed[i];
+        if (s->departed.at[i].id == id) {
+            return s->departed.at[i];
         }
     }
     return (struct member_name){.id = id};
@@ -49,4 +49,9 @@ void session_name(const struct session *s, struct session_outcome *outcome)
         outcome->named = culprit_find(s, id);
     }
     outcome->derived = s->cfg.derived.callers > 0;
+}
+
+void culprit_forget(struct session *s)
+{
+    memset(&s->departed, 0, sizeof s->departed);
 }

@@ -9,5 +9,6 @@
 void culprit_remember(struct session *s, uint32_t rank);
 /* By the installed view, else by the last view that had it. */
 struct member_name culprit_find(const struct session *s, uint64_t id);
+void culprit_forget(struct session *s); /* all that were remembered */
 
 #endif

@@ -20,6 +20,18 @@ void wish_leave(struct session *s, uint8_t cause, enum session_result result, co
     snprintf(s->wish.text, sizeof s->wish.text, "%s", text);
 }
 
+void wish_over(struct session *s, uint8_t cause, const char *text, const struct member_name *culprit)
+{
+    s->wish.named = *culprit;
+    wish_leave(s, cause, RESULT_OVER, text, true);
+}
+
+void wish_done(struct session *s)
+{
+    s->wish.leave = s->wish.redial = false;
+    s->wish.named.id = 0;
+}
+
 void wish_redial(struct session *s, const char *text)
 {
     s->wish.redial = true;
@@ -38,14 +50,14 @@ void wish_no_message(struct session *s)
 
 enum session_result left_result(const struct session *s)
 {
-    return s->left_over ? RESULT_OVER : s->left_cause != 0 ? RESULT_GONE : RESULT_USAGE;
+    return s->left.over ? RESULT_OVER : s->left.cause != 0 ? RESULT_GONE : RESULT_USAGE;
 }
 
 void left_outcome(const struct session *s, struct session_outcome *out)
 {
-    out->cause = s->left_cause;
-    out->culprit = s->left_named.id;
-    out->named = s->left_named;
+    out->cause = s->left.cause;
+    out->culprit = s->left.named.id;
+    out->named = s->left.named;
     session_name(s, out);
-    memcpy(out->text, s->left_text, sizeof out->text);
+    memcpy(out->text, s->left.text, sizeof out->text);
 }

@@ -10,5 +10,7 @@ void left_outcome(const struct session *s, struct session_outcome *out);
 void wish_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master);
 void wish_redial(struct session *s, const char *text); /* the connection with the master is of no use */
 void wish_no_message(struct session *s); /* O3 */
+void wish_over(struct session *s, uint8_t cause, const char *text, const struct member_name *culprit); /* the world ends */
+void wish_done(struct session *s);
 
 #endif

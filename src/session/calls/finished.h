@@ -7,5 +7,6 @@
 
 void finished_note(struct session *s, const struct op_name *name, struct outbox *out); /* said later, with others */
 void finished_flush(struct session *s, struct outbox *out);
+void finished_forget(struct session *s); /* its view has ended */
 
 #endif

@@ -36,14 +36,14 @@ bool mismatch_with(const struct session *s, const struct op *op, uint32_t rank)
         return false;
     }
     bool pairs = own->params.layout == LAYOUT_PAIRS && op->slot != NONE && op->refused == 0;
-    return !equal(&m->params, &own->params) || (pairs && !MUTANT(EXPECTS_BLIND) && m->expects != work_sends(s, &s->slots[op->slot].launch, rank).count);
+    return !equal(&m->params, &own->params) || (pairs && !MUTANT(EXPECTS_BLIND) && m->expects != work_sends(s, &s->slots.at[op->slot].launch, rank).count);
 }
 
 uint32_t mismatch_first(const struct session *s, const struct op *op)
 {
     uint32_t first = NONE;
-    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
-        uint32_t rank = s->marks[i].rank;
+    for (uint32_t i = op->marks; i != NONE; i = s->marks.at[i].after) {
+        uint32_t rank = s->marks.at[i].rank;
         first = rank < first && mismatch_with(s, op, rank) ? rank : first;
     }
     return first;
@@ -145,14 +145,14 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
 
 void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, const struct op_clash *clash)
 {
-    s->clashes[s->clash_next] = (struct owed_clash){.view = view, .name = *name, .clash = *clash};
-    s->clash_next = (s->clash_next + 1) % SESSION_CLASHES;
+    s->clashes.at[s->clashes.next] = (struct owed_clash){.view = view, .name = *name, .clash = *clash};
+    s->clashes.next = (s->clashes.next + 1) % SESSION_CLASHES;
 }
 
 struct op_clash mismatch_owed(const struct session *s, const struct owed *owed)
 {
     for (uint32_t i = 0; i < SESSION_CLASHES; i++) {
-        const struct owed_clash *k = &s->clashes[i];
+        const struct owed_clash *k = &s->clashes.at[i];
         if (k->view == owed->view && op_name_equal(&k->name, &owed->name)) {
             return k->clash;
         }

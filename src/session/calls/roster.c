@@ -7,11 +7,12 @@
  * SPDX-License-Identifier: MIT */
 #include "session/calls/roster.h"
 #include "session/tables/peers.h"
+#include "session/tables/storage.h"
 
 static uint32_t key_of(const struct session *s, uint32_t rank)
 {
     uint32_t p = s->view.peer[rank];
-    return p == NONE ? s->view.key : s->peers[p].info.key;
+    return p == NONE ? s->view.key : s->peers.at[p].info.key;
 }
 
 static bool before(uint32_t key, uint64_t id, uint32_t other_key, uint64_t other_id)
@@ -19,27 +20,43 @@ static bool before(uint32_t key, uint64_t id, uint32_t other_key, uint64_t other
     return key < other_key || (key == other_key && id < other_id);
 }
 
+size_t roster_bytes(uint32_t members)
+{
+    return members * sizeof(struct gone);
+}
+
+void roster_use(struct session *s, void *storage, uint32_t members)
+{
+    unsigned char *at = storage;
+    s->roster.gone = storage_moved(&at, sizeof *s->roster.gone, members, s->roster.gone, s->roster.count);
+}
+
+void roster_clear(struct session *s)
+{
+    s->roster.count = 0;
+}
+
 /* In the order of (key, id), like ranks. */
 void roster_lose(struct session *s, uint64_t view, uint32_t rank)
 {
-    uint32_t p = s->view.peer[rank], key = key_of(s, rank), i = s->gone_count;
+    uint32_t p = s->view.peer[rank], key = key_of(s, rank), i = s->roster.count;
     uint64_t id = s->view.ids[rank];
-    if (i == s->members) {
+    if (i == s->view.room) {
         return;
     }
-    for (; i > 0 && before(key, id, s->gone[i - 1].key, s->gone[i - 1].id); i--) {
-        s->gone[i] = s->gone[i - 1];
+    for (; i > 0 && before(key, id, s->roster.gone[i - 1].key, s->roster.gone[i - 1].id); i--) {
+        s->roster.gone[i] = s->roster.gone[i - 1];
     }
-    s->gone[i] = (struct gone){.id = id, .view = view, .key = key,
-                               .address = p == NONE ? s->cfg.address[0] : s->peers[p].info.address[0]};
-    s->gone_count++;
+    s->roster.gone[i] = (struct gone){.id = id, .view = view, .key = key,
+                               .address = p == NONE ? s->cfg.address[0] : s->peers.at[p].info.address[0]};
+    s->roster.count++;
 }
 
 void roster_order(struct session *s)
 {
     uint32_t shown = 0;
-    for (uint32_t i = 0; i < s->gone_count; i++) {
-        struct gone *g = &s->gone[i];
+    for (uint32_t i = 0; i < s->roster.count; i++) {
+        struct gone *g = &s->roster.gone[i];
         while (shown < s->view.world) {
             uint32_t rank = s->view.ranked[shown];
             if (before(g->key, g->id, key_of(s, rank), s->view.ids[rank])) {
@@ -54,13 +71,13 @@ void roster_order(struct session *s)
 void roster_moved(struct session *s)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->gone_count; i++) {
-        if (s->gone[i].view > s->snapshot_view) {
-            s->gone[n++] = s->gone[i];
+    for (uint32_t i = 0; i < s->roster.count; i++) {
+        if (s->roster.gone[i].view > s->snapshot.view) {
+            s->roster.gone[n++] = s->roster.gone[i];
         }
     }
-    if (n < s->gone_count) {
-        s->gone_count = n;
+    if (n < s->roster.count) {
+        s->roster.count = n;
         roster_order(s);
     }
 }
@@ -68,10 +85,10 @@ void roster_moved(struct session *s)
 /* How many of those that are gone come before (key, id). */
 static uint32_t gone_before(const struct session *s, uint32_t key, uint64_t id)
 {
-    uint32_t low = 0, high = s->gone_count;
+    uint32_t low = 0, high = s->roster.count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (before(s->gone[middle].key, s->gone[middle].id, key, id)) {
+        if (before(s->roster.gone[middle].key, s->roster.gone[middle].id, key, id)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -83,10 +100,10 @@ static uint32_t gone_before(const struct session *s, uint32_t key, uint64_t id)
 /* How many of those that are gone were called by less than that rank. */
 static uint32_t gone_below(const struct session *s, uint32_t called)
 {
-    uint32_t low = 0, high = s->gone_count;
+    uint32_t low = 0, high = s->roster.count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (s->gone[middle].called < called) {
+        if (s->roster.gone[middle].called < called) {
             low = middle + 1;
         } else {
             high = middle;
@@ -101,9 +118,9 @@ uint32_t roster_rank(const struct session *s, uint64_t id)
     if (rank != NONE) {
         return s->view.shown[rank] + gone_before(s, key_of(s, rank), id);
     }
-    for (uint32_t i = 0; i < s->gone_count; i++) {
-        if (s->gone[i].id == id) {
-            return s->gone[i].called;
+    for (uint32_t i = 0; i < s->roster.count; i++) {
+        if (s->roster.gone[i].id == id) {
+            return s->roster.gone[i].called;
         }
     }
     return NONE;
@@ -122,8 +139,8 @@ uint64_t session_called(const struct session *s, uint32_t rank)
 uint64_t roster_member(const struct session *s, uint32_t called)
 {
     uint32_t gone = gone_below(s, called);
-    if (gone < s->gone_count && s->gone[gone].called == called) {
-        return s->gone[gone].id;
+    if (gone < s->roster.count && s->roster.gone[gone].called == called) {
+        return s->roster.gone[gone].id;
     }
     return called - gone < s->view.world ? s->view.ids[s->view.ranked[called - gone]] : 0;
 }
@@ -133,7 +150,7 @@ static void describe(const struct session *s, uint32_t rank, struct session_memb
 {
     uint32_t p = s->view.peer[rank];
     out->key = key_of(s, rank);
-    out->address = p == NONE ? s->cfg.address[0] : s->peers[p].info.address[0];
+    out->address = p == NONE ? s->cfg.address[0] : s->peers.at[p].info.address[0];
     out->ring_position = s->view.places[rank];
 }
 
@@ -144,10 +161,10 @@ bool session_member(const struct session *s, uint32_t called, struct session_mem
     if (rank != NONE) {
         describe(s, rank, out);
     }
-    for (uint32_t i = 0; rank == NONE && i < s->gone_count; i++) {
-        if (s->gone[i].id == out->id) {
-            out->key = s->gone[i].key;
-            out->address = s->gone[i].address;
+    for (uint32_t i = 0; rank == NONE && i < s->roster.count; i++) {
+        if (s->roster.gone[i].id == out->id) {
+            out->key = s->roster.gone[i].key;
+            out->address = s->roster.gone[i].address;
             out->lost = true;
         }
     }

@@ -38,7 +38,7 @@ void say_peer(struct sentence *t, const struct session *s, uint64_t id)
     } else if (i == NONE) {
         say(t, "peer " ID_FORMAT, ID_PARTS(id)); /* of another group */
     } else {
-        say_member(t, &s->peers[i].info);
+        say_member(t, &s->peers.at[i].info);
     }
 }
 

@@ -19,5 +19,10 @@ void snapshot_take(struct session *s, uint64_t view, const struct sizes *sizes);
 enum session_result slot_result(const struct slot *c, uint8_t cause);
 void slot_return(struct session *s, uint32_t slot, struct outbox *out);
 void slot_wait(struct session *s, uint32_t slot, bool waits); /* DEFERRED: without a number, until its deadline */
+void slot_table_forget(struct session *s); /* it has no entries; the next that is used finds nothing to move */
+void slot_open(struct session *s, uint32_t slot, const struct session_launch *l); /* DEFERRED */
+void slot_close(struct session *s, uint32_t slot);
+void slot_due(struct session *s, uint32_t slot, int64_t at); /* its deadline; INT64_MAX: none */
+void snapshot_clear(struct session *s);
 
 #endif

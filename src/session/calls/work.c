@@ -168,7 +168,7 @@ bool work_same(const struct op_params *a, const struct op_params *b)
 struct choose_answer session_plan(struct session *s, const struct op_params *p)
 {
     uint64_t h = mix64(mix64(p->count, p->root), (uint64_t)p->kind << 16 | (uint64_t)p->dtype << 8 | p->quant);
-    struct plan_answer *known = &s->plans[h % SESSION_PLANS];
+    struct plan_answer *known = &s->plans.at[h % SESSION_PLANS];
     if (known->view != s->view.view || !work_same(&known->asked, p)) {
         *known = (struct plan_answer){.view = s->view.view, .asked = *p, .answer = plan_among(s, p, s->cfg.wishes.allowed[p->kind])};
     }
@@ -214,7 +214,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->out = l->out;
     run->verify = s->view.plan.verify != 0 && plan_kind_alike(p->kind);
     run->ranks = s->view.ids;
-    run->launch = ++s->launches;
+    run->launch = ++s->plans.launches;
     PCCL_ASSERT(work_own_numeric(s, l, &run->numeric));
     if (p->kind == PLAN_SEND) {
         plan_of_two(s, c, name);
@@ -249,7 +249,7 @@ uint32_t session_folding_senders(struct session *s, const struct op_params *para
 {
     struct numeric n;
     struct op_params p = *params;
-    if (s->phase != PHASE_MEMBER || s->frozen || s->view.world < 2 || !plan_kind_sums(p.kind) || !work_numeric(s, &p, &n)) {
+    if (s->phase != PHASE_MEMBER || s->view.frozen || s->view.world < 2 || !plan_kind_sums(p.kind) || !work_numeric(s, &p, &n)) {
         return 0;
     }
     p.algorithm = (uint8_t)session_plan(s, &p).algorithm;
@@ -266,4 +266,9 @@ bool work_encodes(const struct session *s, const struct op_params *p)
     struct numeric n;
     uint64_t size = dtype_size((enum dtype)p->dtype);
     return size != 0 && plan_kind_sums(p->kind) && p->count <= BOUNDS_EAGER_BYTES / size && work_numeric(s, p, &n) && !n.plain;
+}
+
+void work_forget(struct session *s)
+{
+    memset(s->plans.at, 0, sizeof s->plans.at);
 }

@@ -20,5 +20,6 @@ size_t work_payload(const struct numeric *n, uint8_t kind, size_t count); /* byt
 /* What this rank gives to `to`, as it travels with its launch; in the input, or in s->wire. */
 const void *work_given(struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to, size_t *bytes);
 void work_plan(struct session *s, struct slot *c, const struct op_name *name); /* what lanes are to do */
+void work_forget(struct session *s); /* the plans of a run: another master may number its views alike */
 
 #endif

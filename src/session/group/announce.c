@@ -14,7 +14,7 @@
 /* The frame with what goes to that rank, still without a receiver. */
 static struct action *put_input(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     struct numeric n;
     size_t bytes;
     PCCL_ASSERT(work_own_numeric(s, l, &n));
@@ -36,7 +36,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
 
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    const struct op_params *p = &s->slots[op->slot].launch.params;
+    const struct op_params *p = &s->slots.at[op->slot].launch.params;
     if (rank != NONE) {
         if (peer_reachable(s, rank)) {
             outbox_dest(out, put_input(s, op, rank, out), s->view.ids[rank]);
@@ -67,7 +67,7 @@ static uint32_t beside(const struct session *s, uint32_t way)
 /* The ranks that a collective exchanges data with: of small ones all. */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
 {
-    const struct plan_params *plan = &s->slots[op->slot].run.plan;
+    const struct plan_params *plan = &s->slots.at[op->slot].run.plan;
     if (op->eager) {
         return true;
     }
@@ -84,7 +84,7 @@ static bool told_to_all(const struct session *s, const struct plan_params *plan)
 
 bool announce_hears(const struct session *s, const struct op *op, uint32_t rank)
 {
-    return announce_neighbour(s, op, rank) || told_to_all(s, &s->slots[op->slot].run.plan);
+    return announce_neighbour(s, op, rank) || told_to_all(s, &s->slots.at[op->slot].run.plan);
 }
 
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
@@ -93,11 +93,11 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
         announce_eager(s, op, rank, out);
         return;
     }
-    struct peer *p = &s->peers[s->view.peer[rank]];
+    struct peer *p = &s->peers.at[s->view.peer[rank]];
     if (!peer_reachable(s, rank) || p->bundle == 0) {
         return; /* said when its PING, or the bundle, has come */
     }
-    const struct slot *c = &s->slots[op->slot];
+    const struct slot *c = &s->slots.at[op->slot];
     p->bundle_view = s->view.view;
     struct msg_ready m = {
         .name = op->name, .params = c->launch.params, .window = c->launch.window, .bundle = p->bundle,
@@ -112,14 +112,14 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     if ((op->phase != OP_RUN && op->phase != OP_HOLDING) || op->eager || op->slot == NONE ||
-        !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped || !op->class->neighbour(s, op, rank)) {
+        !s->slots.at[op->slot].at.started || s->slots.at[op->slot].at.stopped || !op->class->neighbour(s, op, rank)) {
         return;
     }
     if (mismatch_with(s, op, rank)) {
         return; /* it is about to refuse: its plan has no place for what this one would send */
     }
     const struct mark *m = op_mark(s, op, rank);
-    const struct peer *p = &s->peers[s->view.peer[rank]];
+    const struct peer *p = &s->peers.at[s->view.peer[rank]];
     if (m->ready && (!m->fed || MUTANT(FED_TWICE)) && m->bundle != 0 && m->bundle == p->bundle) {
         mark_of(s, op, rank)->fed = true;
         struct action *a = outbox_add(out, ACT_OP_READY);
@@ -149,16 +149,16 @@ static uint32_t hearer(const struct session *s, const struct plan_params *plan, 
 
 void announce_launch(struct session *s, struct op *op, struct outbox *out)
 {
-    const struct plan_params *plan = &s->slots[op->slot].run.plan;
+    const struct plan_params *plan = &s->slots.at[op->slot].run.plan;
     for (uint32_t i = 0, count = hearers(s, plan); i < count; i++) {
         uint32_t rank = hearer(s, plan, i);
         if (rank != s->view.rank) {
             carrier_announce(s, op, rank, out);
         }
     }
-    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
-        if (s->marks[i].rank != s->view.rank) {
-            carrier_feed(s, op, s->marks[i].rank, out);
+    for (uint32_t i = op->marks; i != NONE; i = s->marks.at[i].after) {
+        if (s->marks.at[i].rank != s->view.rank) {
+            carrier_feed(s, op, s->marks.at[i].rank, out);
         }
     }
 }

@@ -20,15 +20,15 @@ bool behind_waits(struct session *s, const struct tag *t)
 /* The first call that waits so; null: none does. */
 static const struct slot *first(const struct session *s)
 {
-    return s->deferred != NONE && s->deferred_passed != NONE ? &s->slots[s->deferred] : NULL;
+    return s->deferred.first != NONE && s->deferred.passed != NONE ? &s->slots.at[s->deferred.first] : NULL;
 }
 
 const struct op *behind_number(const struct session *s, const struct slot **call)
 {
     const struct op *oldest = NULL;
     *call = first(s);
-    for (uint32_t i = 0; *call != NULL && s->untaken > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = 0; *call != NULL && s->ops.untaken > 0 && i < s->ops.count; i++) {
+        const struct op *op = &s->ops.at[i];
         bool older = op->name.space == SPACE_ORDERED && (oldest == NULL || op->name.seq < oldest->name.seq);
         oldest = older && op_untaken(op) ? op : oldest;
     }
@@ -43,16 +43,16 @@ static uint8_t ends(struct session *s)
     if (t == NULL || !behind_waits(s, t)) {
         return CAUSE_NONE;
     }
-    while (c->given_up == CAUSE_NONE && c != &s->slots[s->deferred_passed]) {
-        c = &s->slots[c->next];
+    while (c->given_up == CAUSE_NONE && c != &s->slots.at[s->deferred.passed]) {
+        c = &s->slots.at[c->next];
     }
-    bool others = s->slots_used + s->refusals - tag_refusals(s, t) > BOUNDS_OPS + BOUNDS_REFUSALS;
+    bool others = s->slots.used + s->tags.refusals - tag_refusals(s, t) > BOUNDS_OPS + BOUNDS_REFUSALS;
     return c->given_up != CAUSE_NONE ? c->given_up : others ? CAUSE_NO_PROGRESS : CAUSE_NONE;
 }
 
 void behind_settle(struct session *s, struct outbox *out)
 {
-    if (!s->frozen && s->phase == PHASE_MEMBER && s->behind_asked.cause == CAUSE_NONE && !MUTANT(BEHIND_FOREVER)) {
+    if (!s->view.frozen && s->phase == PHASE_MEMBER && s->complaints.behind_asked.cause == CAUSE_NONE && !MUTANT(BEHIND_FOREVER)) {
         uint8_t why = ends(s);
         if (why != CAUSE_NONE) {
             complaint_behind(s, why, out);

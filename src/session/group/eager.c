@@ -31,7 +31,7 @@ static uint64_t taken_bytes(const struct session *s, const struct session_launch
 /* The contribution of rank op->fold to a sum. */
 static void sum(struct session *s, struct op *op, const struct numeric *n, const void *wire, size_t count)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     bool apart = n->plain && s->view.world > 1; /* two that lie apart are added up at once, with no copy of the first */
     size_t bytes;
     if (apart && op->fold == 0 && s->view.rank == 0) {
@@ -52,7 +52,7 @@ static void sum(struct session *s, struct op *op, const struct numeric *n, const
 /* The contribution of rank op->fold. */
 static void fold(struct session *s, struct op *op, const struct numeric *n, const void *wire)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     struct work_range range = work_takes(s, l, op->fold);
     if (!plan_kind_sums(l->params.kind)) {
         unsigned char *to = range.count == 0 ? NULL : (unsigned char *)l->out + numeric_user_bytes(n, range.at);
@@ -67,7 +67,7 @@ static void fold(struct session *s, struct op *op, const struct numeric *n, cons
 
 static void fold_own(struct session *s, struct op *op, const struct numeric *n)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     size_t bytes;
     fold(s, op, n, work_given(s, l, n, s->view.rank, &bytes));
 }
@@ -87,7 +87,7 @@ static uint64_t result_digest(const struct session *s, const struct session_laun
 
 static void complete(struct session *s, struct op *op, const struct numeric *n, struct outbox *out)
 {
-    struct slot *c = &s->slots[op->slot];
+    struct slot *c = &s->slots.at[op->slot];
     const struct session_launch *l = &c->launch;
     size_t count = 0;
     if (plan_kind_sums(l->params.kind)) {
@@ -111,10 +111,10 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
 void eager_advance(struct session *s, struct op *op, struct outbox *out)
 {
     struct numeric n;
-    if (op->phase != OP_RUN || !op->eager || op->refused != 0 || s->frozen || op->fold >= s->view.world) {
+    if (op->phase != OP_RUN || !op->eager || op->refused != 0 || s->view.frozen || op->fold >= s->view.world) {
         return;
     }
-    PCCL_ASSERT(work_own_numeric(s, &s->slots[op->slot].launch, &n));
+    PCCL_ASSERT(work_own_numeric(s, &s->slots.at[op->slot].launch, &n));
     while (op->fold < s->view.world) {
         if (op->fold == s->view.rank) {
             fold_own(s, op, &n);
@@ -126,7 +126,7 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
             park_ask(s, op, from, out);
             return;
         }
-        if (m->park_bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, from)) {
+        if (m->park_bytes != taken_bytes(s, &s->slots.at[op->slot].launch, &n, from)) {
             refusal_mismatch(s, op, s->view.ids[from], out); /* alike in name only */
             return;
         }
@@ -152,7 +152,7 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
     }
     struct numeric n;
     if (op->phase == OP_RUN && op->refused == 0 && work_numeric(s, &m->params, &n)) {
-        if (m->bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, rank)) {
+        if (m->bytes != taken_bytes(s, &s->slots.at[op->slot].launch, &n, rank)) {
             refusal_mismatch(s, op, s->view.ids[rank], out); /* alike in name only */
             return;
         }

@@ -22,12 +22,12 @@ enum session_result group_check(struct session *s, const struct session_launch *
     if (t != NULL && t->slot != NONE) {
         return RESULT_TAG_IN_USE;
     }
-    if (!ordered && s->view.world < 2 && s->snapshot.group < 2 && (t == NULL || t->owed == NONE) && !s->frozen) {
+    if (!ordered && s->view.world < 2 && s->snapshot.sizes.group < 2 && (t == NULL || t->owed == NONE) && !s->view.frozen) {
         return RESULT_ALONE;
     }
     t = tag_get(s, l->space, l->tag);
     if (t == NULL) {
-        return ordered || s->tag_count < s->cfg.max_tags ? RESULT_NO_MEMORY : RESULT_TAGS;
+        return ordered || s->tags.count < s->cfg.max_tags ? RESULT_NO_MEMORY : RESULT_TAGS;
     }
     *call = (struct call_of){.tag = t};
     return RESULT_PENDING;
@@ -50,7 +50,7 @@ static void start(struct session *s, struct op *op, uint32_t slot, struct outbox
 static uint8_t refused_at_once(const struct session *s, const struct slot *c)
 {
     const struct session_launch *l = &c->launch;
-    bool old = l->known < s->lost_view || l->world != s->view.world;
+    bool old = l->known < s->view.lost_in || l->world != s->view.world;
     if (l->space == SPACE_ORDERED && old && !MUTANT(OLD_VIEW_NOT)) {
         return CAUSE_OLD_VIEW;
     }
@@ -68,7 +68,7 @@ void group_no_number(struct session *s)
 
 void group_launch(struct session *s, uint32_t slot, struct outbox *out)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     struct tag *t = tag_get(s, c->launch.space, c->launch.tag);
     PCCL_ASSERT(t != NULL);
     bool ordered = t->space == SPACE_ORDERED;
@@ -113,7 +113,7 @@ void group_launch(struct session *s, uint32_t slot, struct outbox *out)
     if (op->refused != 0) {
         refusal_check(s, op, out); /* refused by all before we came: the error at once */
     } else if (why != CAUSE_NONE) {
-        refusal_send(s, op, why, why == CAUSE_OLD_VIEW ? s->lost_id : s->id, out);
+        refusal_send(s, op, why, why == CAUSE_OLD_VIEW ? s->view.lost_id : s->id, out);
     } else {
         start(s, op, slot, out);
     }
@@ -125,7 +125,7 @@ bool group_speaker(const struct session *s, uint32_t from, const struct op_name 
 {
     (void)name;
     (void)to;
-    *rank = s->peers[from].rank;
+    *rank = s->peers.at[from].rank;
     return true;
 }
 
@@ -153,5 +153,5 @@ bool group_wanted(const struct session *s, const struct op *op, uint32_t rank)
 bool group_apart(const struct session *s, const struct op *op, uint32_t rank)
 {
     (void)rank;
-    return s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS;
+    return s->slots.at[op->slot].launch.params.layout == LAYOUT_PAIRS;
 }

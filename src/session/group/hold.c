@@ -104,11 +104,10 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     if (!MUTANT(REFUSALS_KEPT)) {
         refusal_taken_before(s, &op->name); /* all members have launched this number, hence all before it */
     }
-    s->slots[op->slot].outcome.tx_bytes += op->class->given(s, op);
+    s->slots.at[op->slot].outcome.tx_bytes += op->class->given(s, op);
     slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
     op->slot = NONE;
-    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
-    s->records++;
+    op_record(s, op);
     op_drop_marks(s, op);
     finished_note(s, &op->name, out);
     if (op_finished(s, op, s->view.rank)) {
@@ -155,7 +154,7 @@ static bool rounds_agree(struct session *s, struct op *op, uint32_t rank, struct
 
 static void check(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    if (op->phase != OP_HOLDING || (op->refused != 0 && !MUTANT(REFUSE_HELD)) || (s->frozen && !MUTANT(LATE_HOLD))) {
+    if (op->phase != OP_HOLDING || (op->refused != 0 && !MUTANT(REFUSE_HELD)) || (s->view.frozen && !MUTANT(LATE_HOLD))) {
         return;
     }
     if (MUTANT(NAIVE)) {
@@ -202,7 +201,7 @@ bool hold_heard(struct session *s, const struct said *said, const struct msg_hol
     uint32_t to = rank == NONE ? NONE : round_goes_to(s, rank, m->round);
     bool ours = rank != NONE && (!disseminates(s) || to == s->view.rank);
     if (!ours && (rank == NONE || view_relay(s, m->origin, s->view.ids[to]) != s->id)) {
-        return h->view != s->view.view || (rank != NONE && rank != s->peers[from].rank); /* else it speaks for others, or to others */
+        return h->view != s->view.view || (rank != NONE && rank != s->peers.at[from].rank); /* else it speaks for others, or to others */
     }
     struct op *op = op_hear(s, from, rank, &m->name);
     if (op != NULL && ours) {
@@ -248,13 +247,13 @@ bool hold_finished(struct session *s, struct op *op, uint32_t rank, struct outbo
         refusal_taken(s, op, rank);
         return true;
     }
-    if ((op->phase == OP_GHOST || op->phase == OP_RUN) && !s->frozen) {
+    if ((op->phase == OP_GHOST || op->phase == OP_RUN) && !s->view.frozen) {
         return false;
     }
     bool all = op_finished(s, op, rank);
     if (op->phase == OP_DONE && all) {
         op_drop(s, op);
-    } else if (op->phase == OP_HOLDING && !s->frozen && hold_is_due(s, rank) && !op_mark(s, op, rank)->held) {
+    } else if (op->phase == OP_HOLDING && !s->view.frozen && hold_is_due(s, rank) && !op_mark(s, op, rank)->held) {
         held(s, op, rank, &(struct msg_hold){.params = op->params, .digest = op->digest}, out);
     }
     return true;
@@ -356,14 +355,14 @@ void hold_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
 /* P12: of counts that only two know, this member has heard what each of the others expects of it; who holds cannot refuse any more. */
 static bool expected_by_all(const struct session *s, const struct op *op)
 {
-    bool pairs = s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS;
+    bool pairs = s->slots.at[op->slot].launch.params.layout == LAYOUT_PAIRS;
     return !pairs || op->launched == s->view.world || MUTANT(EXPECTS_BLIND);
 }
 
 /* All that lanes bring is in the caller's buffer; if that is the whole result, it is held (P2). */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
-    if (op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
+    if (op->phase != OP_RUN || op->refused != 0 || (s->view.frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4: nothing becomes held in a frozen view; P10: who refused never holds */
     }
     op->digest = digest;

@@ -22,10 +22,15 @@
 #include "session/tables/tags.h"
 #include "session/tables/transitions.h"
 
+void refusal_forget(struct session *s)
+{
+    s->answers = 0;
+}
+
 bool refusal_allowed(const struct session *s, const struct op *op)
 {
     bool running = op->phase == OP_RUN || (MUTANT(REFUSE_HELD) && op->phase == OP_HOLDING);
-    return running && op->refused == 0 && (!s->frozen || MUTANT(REFUSE_LATE));
+    return running && op->refused == 0 && (!s->view.frozen || MUTANT(REFUSE_LATE));
 }
 
 static void put(struct session *s, const struct op *op, const struct op_clash *clash, struct outbox *out)
@@ -47,7 +52,7 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
     op->refused = cause;
     op->culprit = culprit;
     op->agreed = 0;
-    op->settled = op->settled == UINT32_MAX ? s->settled : op->settled;
+    op->settled = op->settled == UINT32_MAX ? s->vote.settled : op->settled;
     struct mark *own = mark_of(s, op, s->view.rank);
     own->refuse = cause;
     own->refuse_culprit = culprit;
@@ -90,9 +95,7 @@ static void record(struct session *s, struct op *op, struct outbox *out)
         op_drop(s, op);
         return;
     }
-    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
-    s->records++;
-    s->untaken++;
+    op_record(s, op);
     tag_refused(s, t);
 }
 
@@ -105,8 +108,8 @@ void refusal_taken(struct session *s, struct op *op, uint32_t rank)
 
 void refusal_taken_before(struct session *s, const struct op_name *name)
 {
-    for (uint32_t i = 0; s->untaken > 0 && i < s->op_count; i++) {
-        struct op *op = &s->ops[i];
+    for (uint32_t i = 0; s->ops.untaken > 0 && i < s->ops.count; i++) {
+        struct op *op = &s->ops.at[i];
         bool before = op->name.space == name->space && op->name.tag == name->tag && op->name.seq < name->seq;
         if (before && op_untaken(op)) {
             op_drop(s, op);
@@ -128,7 +131,7 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
     if (op->refused == CAUSE_OLD_VIEW && !MUTANT(SIZES_KEPT)) { /* P12: with the loss that it is for come the sizes after it */
         slot_sizes(s, op->slot, s->view.view, &s->view.sizes);
     }
-    slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);
+    slot_end(s, op->slot, slot_result(&s->slots.at[op->slot], op->refused), op->refused, op->culprit, out);
     op->slot = NONE;
     record(s, op, out);
 }
@@ -174,7 +177,7 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
 {
     if (refusal_allowed(s, op)) {
         refusal_send(s, op, cause, s->id, out);
-    } else if (op->phase == OP_HOLDING && op->refused == 0 && !s->frozen) {
+    } else if (op->phase == OP_HOLDING && op->refused == 0 && !s->view.frozen) {
         complaint_op(s, op, (enum cause)cause, 0, "aborted by the program after it was complete here", out);
     }
 }
@@ -184,8 +187,8 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
  * launch is on its way. */
 void refusal_skip(struct session *s, uint32_t settled)
 {
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        struct op *op = &s->ops[i];
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count; i++) {
+        struct op *op = &s->ops.at[i];
         bool counts = op->name.space != SPACE_WINDOW || MUTANT(WINDOW_SKIPPED);
         if (op_untaken(op)) { /* of before it: no call is under way beside a vote */
             op_drop(s, op);

@@ -15,5 +15,6 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
 void refusal_taken(struct session *s, struct op *op, uint32_t rank); /* that member has */
 void refusal_taken_before(struct session *s, const struct op_name *name); /* all have come to this number of that tag */
+void refusal_forget(struct session *s); /* its view has ended */
 
 #endif

@@ -26,7 +26,7 @@ static void unlink_peer(struct peer *p, struct outbox *out)
 void links_spare(struct session *s, struct outbox *out)
 {
     for (uint32_t r = 0; r < s->view.world; r++) {
-        struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
+        struct peer *p = r == s->view.rank ? NULL : &s->peers.at[s->view.peer[r]];
         bool spare = bitset_has(s->view.apart, r);
         if (p == NULL || spare == p->spare) {
             continue;
@@ -48,7 +48,7 @@ static bool is_healed(const struct session *s, const struct peer *p)
 /* LINKED that nobody asked for. */
 static void tell_healed(struct session *s, uint64_t peer, struct outbox *out)
 {
-    if (s->welcomed) { /* else said when the master is back */
+    if (s->master.welcomed) { /* else said when the master is back */
         struct writer *w = outbox_frame(out, FRAME_LINKED, s->run, s->view.view);
         put_linked(w, &(struct msg_linked){.attempt = 0, .failed = 1});
         put_u64(w, peer);
@@ -58,9 +58,9 @@ static void tell_healed(struct session *s, uint64_t peer, struct outbox *out)
 
 void links_healed_again(struct session *s, struct outbox *out)
 {
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        if (s->peers[i].id != 0 && is_healed(s, &s->peers[i])) {
-            tell_healed(s, s->peers[i].id, out);
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        if (s->peers.at[i].id != 0 && is_healed(s, &s->peers.at[i])) {
+            tell_healed(s, s->peers.at[i].id, out);
         }
     }
 }
@@ -70,14 +70,14 @@ void links_healed_again(struct session *s, struct outbox *out)
 /* The members of scratch_members are the proposal, in place of the last one: whom only that one wanted makes room first. */
 static void propose_members(struct session *s, uint32_t members)
 {
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        s->peers[i].in_proposal = false;
-        s->peers[i].link_failed = false;
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        s->peers.at[i].in_proposal = false;
+        s->peers.at[i].link_failed = false;
     }
     for (uint32_t i = 0; i < members; i++) {
         uint32_t p = peer_find(s, s->scratch_members[i].id);
         if (p != NONE) {
-            s->peers[p].in_proposal = true;
+            s->peers.at[p].in_proposal = true;
         }
     }
     peers_drop_unwanted(s);
@@ -86,8 +86,8 @@ static void propose_members(struct session *s, uint32_t members)
         uint32_t p = info->id == s->id ? NONE : peer_get(s, info->id);
         PCCL_ASSERT(p != NONE || info->id == s->id); /* room for a view and a proposal */
         if (p != NONE) {
-            s->peers[p].in_proposal = true;
-            s->peers[p].info = *info;
+            s->peers.at[p].in_proposal = true;
+            s->peers.at[p].info = *info;
         }
     }
 }
@@ -95,7 +95,7 @@ static void propose_members(struct session *s, uint32_t members)
 void links_admit(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_admit m;
-    if (!get_admit(r, &m) || m.members > s->members) {
+    if (!get_admit(r, &m) || m.members > s->view.room) {
         wish_redial(s, "the master sent a malformed ADMIT");
         return;
     }
@@ -106,15 +106,15 @@ void links_admit(struct session *s, struct reader *r, struct outbox *out)
         }
     }
     propose_members(s, m.members);
-    for (uint32_t i = 0; i < s->peer_count; i++) { /* LINKED will vouch for it */
-        if (s->peers[i].in_proposal && s->peers[i].link_up && s->peers[i].suspected == CAUSE_PEER_SILENT) {
-            unlink_peer(&s->peers[i], out);
+    for (uint32_t i = 0; i < s->peers.count; i++) { /* LINKED will vouch for it */
+        if (s->peers.at[i].in_proposal && s->peers.at[i].link_up && s->peers.at[i].suspected == CAUSE_PEER_SILENT) {
+            unlink_peer(&s->peers.at[i], out);
         }
     }
-    s->proposal = m.view;
-    s->proposal_attempt = m.attempt;
-    s->linked_sent = false;
-    s->link_by = s->now + s->cfg.link_ns;
+    s->admission.view = m.view;
+    s->admission.attempt = m.attempt;
+    s->admission.linked_sent = false;
+    s->admission.link_by = s->clock.now + s->cfg.link_ns;
     outbox_add(out, ACT_LINKS);
     links_check(s, out);
 }
@@ -122,13 +122,13 @@ void links_admit(struct session *s, struct reader *r, struct outbox *out)
 /* LINKED once every link of the proposal is up or has failed. */
 void links_check(struct session *s, struct outbox *out)
 {
-    if (s->proposal == 0 || s->linked_sent) {
+    if (s->admission.view == 0 || s->admission.linked_sent) {
         return;
     }
-    bool late = s->now >= s->link_by;
-    struct msg_linked m = {.attempt = s->proposal_attempt};
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        const struct peer *p = &s->peers[i];
+    bool late = s->clock.now >= s->admission.link_by;
+    struct msg_linked m = {.attempt = s->admission.attempt};
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        const struct peer *p = &s->peers.at[i];
         if (p->id != 0 && p->in_proposal && !p->link_up) {
             if (!p->link_failed && !late) {
                 return;
@@ -136,8 +136,8 @@ void links_check(struct session *s, struct outbox *out)
             s->scratch_ids[m.failed++] = p->id;
         }
     }
-    s->linked_sent = true;
-    struct writer *w = outbox_frame(out, FRAME_LINKED, s->run, s->proposal);
+    s->admission.linked_sent = true;
+    struct writer *w = outbox_frame(out, FRAME_LINKED, s->run, s->admission.view);
     put_linked(w, &m);
     for (uint32_t i = 0; i < m.failed; i++) {
         put_u64(w, s->scratch_ids[i]);
@@ -152,8 +152,8 @@ void links_hello(struct session *s, struct session_event *e)
 {
     const struct msg_hello *m = e->hello;
     uint32_t i = peer_find(s, m->from);
-    uint64_t newest = s->proposal > s->view.view ? s->proposal : s->view.view;
-    if (i != NONE && s->peers[i].id != 0) {
+    uint64_t newest = s->admission.view > s->view.view ? s->admission.view : s->view.view;
+    if (i != NONE && s->peers.at[i].id != 0) {
         e->verdict = HELLO_OK;
     } else if ((m->view > newest || s->phase == PHASE_JOINING) && !MUTANT(HELLO_STALE)) {
         e->verdict = HELLO_NOT_YET;
@@ -169,12 +169,12 @@ void links_up(struct session *s, struct session_event *e, struct outbox *out)
     if (i == NONE) {
         return;
     }
-    struct peer *p = &s->peers[i];
+    struct peer *p = &s->peers.at[i];
     p->link_up = true;
     p->link_failed = false;
     p->suspected = p->suspected == CAUSE_PEER_LOST && !MUTANT(REFUSED_KEPT) ? CAUSE_LINK_LOST : p->suspected;
     p->their_view = MUTANT(THEIR_VIEW_KEPT) ? p->their_view : 0;
-    p->heard = p->spoke = s->now;
+    p->heard = p->spoke = s->clock.now;
     if (p->in_view) {
         outbox_frame(out, FRAME_PING, s->run, s->view.view);
         outbox_send(out, ACT_PEERS, p->id);
@@ -188,11 +188,11 @@ void links_down(struct session *s, uint64_t id, bool refused, struct outbox *out
     if (i == NONE) {
         return;
     }
-    struct peer *p = &s->peers[i];
+    struct peer *p = &s->peers.at[i];
     bool healed = is_healed(s, p);
     p->link_up = false;
     p->their_view = MUTANT(THEIR_VIEW_KEPT) ? p->their_view : 0;
-    p->heard = s->now;
+    p->heard = s->clock.now;
     if (healed) {
         complaint_spare(s, p, out);
     } else if (p->in_view && !p->spare) {
@@ -213,15 +213,15 @@ void links_bad(struct session *s, uint64_t id, struct outbox *out)
 void links_failed(struct session *s, uint64_t id, struct outbox *out)
 {
     uint32_t i = peer_find(s, id);
-    if (i == NONE || s->peers[i].link_up) {
+    if (i == NONE || s->peers.at[i].link_up) {
         return;
     }
-    if (s->peers[i].in_proposal) {
-        s->peers[i].link_failed = true;
+    if (s->peers.at[i].in_proposal) {
+        s->peers.at[i].link_failed = true;
         links_check(s, out);
-    } else if (!s->peers[i].spare) {
-        complaint_link(s, &s->peers[i], CAUSE_KICK_UNREACHABLE, out);
-        path_tell(s, s->peers[i].rank, out);
+    } else if (!s->peers.at[i].spare) {
+        complaint_link(s, &s->peers.at[i], CAUSE_KICK_UNREACHABLE, out);
+        path_tell(s, s->peers.at[i].rank, out);
     }
 }
 
@@ -229,7 +229,7 @@ void links_failed(struct session *s, uint64_t id, struct outbox *out)
 void links_refused(struct session *s, uint64_t id, struct outbox *out)
 {
     uint32_t i = peer_find(s, id);
-    struct peer *p = i != NONE ? &s->peers[i] : NULL;
+    struct peer *p = i != NONE ? &s->peers.at[i] : NULL;
     if (p == NULL || !p->in_view || p->spare || p->link_up || p->suspected == CAUSE_PEER_LOST) {
         return;
     }
@@ -243,7 +243,7 @@ void links_refused(struct session *s, uint64_t id, struct outbox *out)
 /* A member of a newer view that does not know us: we were excluded (P9). */
 void links_stale(struct session *s, uint64_t view)
 {
-    if (s->phase == PHASE_MEMBER && view > s->view.view && (view >> 32) >= (s->view.view >> 32) && s->proposal == 0) {
+    if (s->phase == PHASE_MEMBER && view > s->view.view && (view >> 32) >= (s->view.view >> 32) && s->admission.view == 0) {
         wish_leave(s, CAUSE_KICK_STALE, RESULT_GONE, "the group went on in a newer view without this peer", false);
     }
 }
@@ -253,7 +253,7 @@ void links_announce(struct session *s, struct outbox *out)
     outbox_frame(out, FRAME_PING, s->run, s->view.view);
     struct action *a = outbox_send_many(out, ACT_PEERS);
     for (uint32_t r = 0; r < s->view.world; r++) {
-        if (r != s->view.rank && s->peers[s->view.peer[r]].link_up) {
+        if (r != s->view.rank && s->peers.at[s->view.peer[r]].link_up) {
             outbox_dest(out, a, s->view.ids[r]);
         }
     }
@@ -261,7 +261,7 @@ void links_announce(struct session *s, struct outbox *out)
 
 void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *out)
 {
-    struct peer *p = &s->peers[peer];
+    struct peer *p = &s->peers.at[peer];
     bool fresh = view > p->their_view;
     if (fresh) {
         p->their_view = view;
@@ -269,9 +269,8 @@ void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *
     if (fresh && is_healed(s, p)) {
         tell_healed(s, p->id, out);
     } else if (fresh && p->in_view && view == s->view.view) {
-        p->replay = 0;
         p->path_told = false;
-        s->replaying = true;
+        peers_replay(s, p);
     }
 }
 
@@ -280,13 +279,13 @@ void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *
 void links_data_up(struct session *s, struct session_event *e, struct outbox *out)
 {
     uint32_t i = peer_find(s, e->peer);
-    if (i == NONE || e->number <= s->peers[i].bundle) {
+    if (i == NONE || e->number <= s->peers.at[i].bundle) {
         return;
     }
-    struct peer *p = &s->peers[i];
+    struct peer *p = &s->peers.at[i];
     p->bundle = e->number;
-    for (uint32_t k = 0; p->in_view && !p->spare && s->op_used > 0 && k < s->op_count; k++) {
-        struct op *op = &s->ops[k];
+    for (uint32_t k = 0; p->in_view && !p->spare && s->ops.used > 0 && k < s->ops.count; k++) {
+        struct op *op = &s->ops.at[k];
         if (op->phase == OP_RUN || op->phase == OP_HOLDING) {
             if (!op->eager) {
                 carrier_announce(s, op, p->rank, out);
@@ -303,10 +302,10 @@ void links_data_up(struct session *s, struct session_event *e, struct outbox *ou
 void links_data_down(struct session *s, struct session_event *e, struct outbox *out)
 {
     uint32_t i = peer_find(s, e->peer);
-    if (i == NONE || e->number != s->peers[i].bundle) {
+    if (i == NONE || e->number != s->peers.at[i].bundle) {
         return;
     }
-    struct peer *p = &s->peers[i];
+    struct peer *p = &s->peers.at[i];
     p->bundle = 0;
     if (p->in_view && (p->bundle_view == s->view.view || MUTANT(CLOSE_IS_FAULT))) {
         complaint_link(s, p, CAUSE_LINK_LOST, out);
@@ -324,13 +323,13 @@ static bool needs_data(const struct session *s, const struct op *op, uint32_t ra
 void links_data_failed(struct session *s, uint64_t id, struct outbox *out)
 {
     uint32_t i = peer_find(s, id);
-    struct peer *p = i != NONE ? &s->peers[i] : NULL;
+    struct peer *p = i != NONE ? &s->peers.at[i] : NULL;
     bool found = false;
     if (p == NULL || !p->in_view || p->spare || p->bundle != 0 || p->suspected != CAUSE_NONE) {
         return;
     }
-    for (uint32_t k = 0; s->op_used > 0 && k < s->op_count && !found; k++) {
-        found = needs_data(s, &s->ops[k], p->rank);
+    for (uint32_t k = 0; s->ops.used > 0 && k < s->ops.count && !found; k++) {
+        found = needs_data(s, &s->ops.at[k], p->rank);
     }
     if (found) {
         complaint_link(s, p, CAUSE_KICK_UNREACHABLE, out);
@@ -343,25 +342,25 @@ void links_data_failed(struct session *s, uint64_t id, struct outbox *out)
 void links_tick(struct session *s, struct outbox *out)
 {
     bool paused = session_paused(s); /* M7: we slept, silence means nothing */
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        struct peer *p = &s->peers[i];
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        struct peer *p = &s->peers.at[i];
         if (p->id == 0) {
             continue;
         }
         /* Of a link that is up: since the last sign of life; of one that is not: since it was wanted.  That is told before
          * a third peer, whose operation stalls with this one, can take this one for the cause. */
-        int64_t half = s->stall_ns / 2, bound = p->link_up ? s->stall_ns : s->cfg.link_ns < half ? s->cfg.link_ns : half;
+        int64_t half = s->view.stall_ns / 2, bound = p->link_up ? s->view.stall_ns : s->cfg.link_ns < half ? s->cfg.link_ns : half;
         if (paused) {
-            p->heard = p->spoke = s->now;
-        } else if (s->now - p->heard > bound && p->spare && p->link_up) {
+            p->heard = p->spoke = s->clock.now;
+        } else if (s->clock.now - p->heard > bound && p->spare && p->link_up) {
             unlink_peer(p, out);
             complaint_spare(s, p, out);
-        } else if (s->now - p->heard > bound && p->in_view && p->suspected == CAUSE_NONE && !p->spare) {
+        } else if (s->clock.now - p->heard > bound && p->in_view && p->suspected == CAUSE_NONE && !p->spare) {
             complaint_link(s, p, p->link_up ? CAUSE_PEER_SILENT : CAUSE_KICK_UNREACHABLE, out);
             path_tell(s, p->rank, out);
         }
     }
-    if (s->proposal != 0 && s->now >= s->link_by) {
+    if (s->admission.view != 0 && s->clock.now >= s->admission.link_by) {
         links_check(s, out);
     }
 }
@@ -370,14 +369,14 @@ int64_t session_silent_at(const struct session *s, uint64_t id)
 {
     uint64_t relay = s->view.edges > 0 ? view_relay(s, s->id, id) : 0;
     uint32_t i = peer_find(s, relay != 0 ? relay : id);
-    return i != NONE && s->peers[i].in_view ? s->peers[i].spoke + s->stall_ns : INT64_MAX;
+    return i != NONE && s->peers.at[i].in_view ? s->peers.at[i].spoke + s->view.stall_ns : INT64_MAX;
 }
 
 uint32_t session_wanted(const struct session *s, struct session_wanted *out, uint32_t capacity)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        const struct peer *p = &s->peers[i];
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        const struct peer *p = &s->peers.at[i];
         if (p->id != 0 && (p->in_view || p->in_proposal)) {
             if (n < capacity) {
                 out[n] = (struct session_wanted){.info = p->info, .dial = s->id > p->id, .data = p->in_view && !p->spare,
@@ -387,4 +386,9 @@ uint32_t session_wanted(const struct session *s, struct session_wanted *out, uin
         }
     }
     return n;
+}
+
+void links_no_proposal(struct session *s)
+{
+    s->admission.view = 0;
 }

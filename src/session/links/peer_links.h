@@ -23,5 +23,6 @@ void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *
 void links_announce(struct session *s, struct outbox *out); /* PING to all linked members */
 void links_tick(struct session *s, struct outbox *out);
 void replay_settle(struct session *s, struct outbox *out); /* as much as the outbox takes: the rest in a later step */
+void links_no_proposal(struct session *s); /* no next view is proposed any more */
 
 #endif

@@ -20,9 +20,9 @@ void ballot_in_the_way(const struct session *s, char *out, size_t size)
     static const char *const calls[] = {[VOTE_UPDATE] = "pcclUpdateTopology", [VOTE_QUERY] = "pcclArePeersPending",
                                         [VOTE_OPTIMISE] = "pcclOptimizeTopology", [VOTE_SYNC] = "pcclSynchronizeSharedState"};
     if (s->phase != PHASE_MEMBER) {
-        snprintf(out, size, "%s", s->connecting ? "pcclConnect has not returned" : "not connected: pcclConnect comes first");
-    } else if (s->vote != VOTE_NONE) {
-        snprintf(out, size, "%s is under way in another thread", calls[s->vote]);
+        snprintf(out, size, "%s", s->connect.called ? "pcclConnect has not returned" : "not connected: pcclConnect comes first");
+    } else if (s->vote.kind != VOTE_NONE) {
+        snprintf(out, size, "%s is under way in another thread", calls[s->vote.kind]);
     } else {
         snprintf(out, size, "alone in the run: there is nothing to optimise");
     }
@@ -33,13 +33,13 @@ static enum session_result vote_refused(const struct session *s, const struct se
     if (s->phase != PHASE_MEMBER) {
         return left_result(s);
     }
-    if (s->vote != VOTE_NONE) {
+    if (s->vote.kind != VOTE_NONE) {
         return RESULT_USAGE;
     }
-    if (e->vote->kind != VOTE_QUERY && s->slots_used > s->slots_windows) { /* P1 */
+    if (e->vote->kind != VOTE_QUERY && s->slots.used > s->slots.windows) { /* P1 */
         return RESULT_PENDING_OPS;
     }
-    if (e->vote->kind == VOTE_OPTIMISE && s->snapshot.global < 2) {
+    if (e->vote->kind == VOTE_OPTIMISE && s->snapshot.sizes.global < 2) {
         return RESULT_USAGE;
     }
     return RESULT_PENDING;
@@ -47,8 +47,8 @@ static enum session_result vote_refused(const struct session *s, const struct se
 
 static bool goes_on_without_us(const struct session *s)
 {
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        if (s->ops[i].phase == OP_GHOST) {
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count; i++) {
+        if (s->ops.at[i].phase == OP_GHOST) {
             return true;
         }
     }
@@ -67,18 +67,18 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
         }
         return;
     }
-    s->ballot = *e->vote;
-    s->ballot.first = s->fresh && e->vote->kind == VOTE_UPDATE;
-    s->ballot.passed = s->ballot.first && goes_on_without_us(s);
-    s->ballot.idle = s->tag_used;
-    s->fresh = false;
-    s->vote = e->vote->kind;
-    s->vote_ended = false;
-    s->vote_called_in = s->steps;
-    s->vote_since = s->now;
-    s->told.vote_on = 0; /* the master's last word was about another wait */
+    s->vote.ballot = *e->vote;
+    s->vote.ballot.first = s->vote.fresh && e->vote->kind == VOTE_UPDATE;
+    s->vote.ballot.passed = s->vote.ballot.first && goes_on_without_us(s);
+    s->vote.ballot.idle = s->tags.used;
+    s->vote.fresh = false;
+    s->vote.kind = e->vote->kind;
+    s->vote.ended = false;
+    s->vote.called_in = s->clock.steps;
+    s->vote.since = s->clock.now;
+    s->vote.told.vote_on = 0; /* the master's last word was about another wait */
     s->state = e->vote->kind == VOTE_SYNC ? e->state : NULL;
-    memset(&s->vote_outcome, 0, sizeof s->vote_outcome);
+    memset(&s->vote.outcome, 0, sizeof s->vote.outcome);
     ballot_send(s, out);
 }
 
@@ -87,38 +87,38 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
 static bool words_due(const struct session *s)
 {
     bool due = false;
-    for (uint32_t i = 0; s->records > 0 && i < s->op_count && !due; i++) {
-        due = s->ops[i].phase == OP_DONE && s->ops[i].untold && s->ops[i].name.space == SPACE_PAIR;
+    for (uint32_t i = 0; s->ops.records > 0 && i < s->ops.count && !due; i++) {
+        due = s->ops.at[i].phase == OP_DONE && s->ops.at[i].untold && s->ops.at[i].name.space == SPACE_PAIR;
     }
     return due && !MUTANT(VOTE_UNTOLD);
 }
 
 void ballot_words(struct session *s, struct outbox *out)
 {
-    if (s->vote_kept) {
+    if (s->vote.kept) {
         ballot_send(s, out);
     }
 }
 
 void ballot_send(struct session *s, struct outbox *out)
 {
-    s->vote_kept = false;
-    if (s->vote == VOTE_NONE || s->vote_ended || !s->welcomed) {
+    s->vote.kept = false;
+    if (s->vote.kind == VOTE_NONE || s->vote.ended || !s->master.welcomed) {
         return;
     }
-    s->vote_kept = s->vote != VOTE_QUERY && words_due(s);
-    if (s->vote_kept) {
+    s->vote.kept = s->vote.kind != VOTE_QUERY && words_due(s);
+    if (s->vote.kept) {
         return;
     }
-    s->ballot.number = s->answered;
-    put_vote(outbox_frame(out, FRAME_VOTE, s->run, s->view.view), &s->ballot);
+    s->vote.ballot.number = s->vote.answered;
+    put_vote(outbox_frame(out, FRAME_VOTE, s->run, s->view.view), &s->vote.ballot);
     outbox_send(out, ACT_MASTER, 0);
 }
 
 void ballot_passed(struct session *s, struct outbox *out)
 {
-    if (s->vote == VOTE_UPDATE && !s->vote_ended && s->ballot.first && !s->ballot.passed) {
-        s->ballot.passed = 1;
+    if (s->vote.kind == VOTE_UPDATE && !s->vote.ended && s->vote.ballot.first && !s->vote.ballot.passed) {
+        s->vote.ballot.passed = 1;
         ballot_send(s, out);
     }
 }
@@ -126,21 +126,21 @@ void ballot_passed(struct session *s, struct outbox *out)
 void ballot_end(struct session *s, enum session_result result, uint8_t cause, struct outbox *out)
 {
     fetch_reset(s, out);
-    s->vote_ended = true;
-    s->vote_ended_in = s->steps;
-    s->vote_outcome.result = result;
-    s->vote_outcome.cause = cause;
-    s->vote_outcome.since = result == RESULT_OK ? 0 : s->master_lost != 0 ? s->master_lost : s->vote_since;
+    s->vote.ended = true;
+    s->vote.ended_in = s->clock.steps;
+    s->vote.outcome.result = result;
+    s->vote.outcome.cause = cause;
+    s->vote.outcome.since = result == RESULT_OK ? 0 : s->master.lost != 0 ? s->master.lost : s->vote.since;
     outbox_add(out, ACT_VOTED);
 }
 
 /* `settles`: an answer that all in its scope got, to a vote that changes something. */
 static void answered(struct session *s, bool settles, uint64_t view, const struct sizes *sizes, uint64_t value)
 {
-    s->answered++;
-    s->vote_view = settles || MUTANT(QUERY_SIZES) ? view : 0;
-    s->vote_sizes = *sizes;
-    s->vote_outcome.value = value;
+    s->vote.answered++;
+    s->vote.view = settles || MUTANT(QUERY_SIZES) ? view : 0;
+    s->vote.sizes = *sizes;
+    s->vote.outcome.value = value;
     if ((settles && !MUTANT(OWED_KEPT)) || MUTANT(QCLEAR)) {
         owed_clear(s);
     }
@@ -176,7 +176,7 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
         wish_redial(s, "the master sent a malformed ANSWER");
         return;
     }
-    if (s->vote == VOTE_NONE || s->vote_ended || m.number != s->answered || m.kind != s->vote) {
+    if (s->vote.kind == VOTE_NONE || s->vote.ended || m.number != s->vote.answered || m.kind != s->vote.kind) {
         return; /* a stored answer that had arrived */
     }
     bool settles = m.kind != VOTE_QUERY && (!m.alone || MUTANT(ALONE_SETTLES));
@@ -184,12 +184,12 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
     /* A sync that fails does so for all (B15); of votes that conflict others may not know. */
     if (settles && m.result != ANSWER_CONFLICT && m.view == s->view.view) {
         if (!MUTANT(SKIP_NOT)) {
-            refusal_skip(s, MUTANT(SKIP_ALL) ? UINT32_MAX : s->settled);
+            refusal_skip(s, MUTANT(SKIP_ALL) ? UINT32_MAX : s->vote.settled);
         }
-        s->settled++;
-        s->refusals = 0;
+        s->vote.settled++;
+        tags_no_refusals(s);
     }
-    snprintf(s->vote_outcome.text, sizeof s->vote_outcome.text, "%s", m.text);
+    snprintf(s->vote.outcome.text, sizeof s->vote.outcome.text, "%s", m.text);
     if (m.kind == VOTE_SYNC && m.result == ANSWER_OK) {
         fetch_apply(s, m.round, out);
     }
@@ -199,20 +199,67 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
 void ballot_collect(struct session *s, struct session_event *e)
 {
     memset(&e->outcome, 0, sizeof e->outcome);
-    if (s->vote == VOTE_NONE || !s->vote_ended) {
+    if (s->vote.kind == VOTE_NONE || !s->vote.ended) {
         e->outcome.result = RESULT_USAGE;
         return;
     }
-    e->outcome = s->vote_outcome;
+    e->outcome = s->vote.outcome;
     session_name(s, &e->outcome);
-    if (s->vote_view != 0) {
-        snapshot_take(s, s->vote_view, &s->vote_sizes);
+    if (s->vote.view != 0) {
+        snapshot_take(s, s->vote.view, &s->vote.sizes);
     }
     if (MUTANT(LIVEATTR)) {
-        s->snapshot = s->view.sizes;
+        snapshot_take(s, s->snapshot.view, &s->view.sizes);
     }
-    s->vote_view = 0;
-    s->vote = VOTE_NONE;
-    s->vote_ended = false;
+    s->vote.view = 0;
+    s->vote.kind = VOTE_NONE;
+    s->vote.ended = false;
     s->state = NULL;
+}
+
+/* ---- what else it follows from ---- */
+
+void ballot_connect(struct session *s)
+{
+    s->vote.answered = 0;
+    s->vote.told.vote_on = 0;
+    s->vote.told.seats.count = 0;
+}
+
+void ballot_member(struct session *s)
+{
+    s->vote.fresh = true;
+}
+
+void ballot_launched(struct session *s)
+{
+    s->vote.fresh = false;
+}
+
+void ballot_told(struct session *s, const struct msg_heartbeat *m)
+{
+    s->vote.told = *m;
+}
+
+void ballot_new_view(struct session *s)
+{
+    s->vote.settled = MUTANT(SETTLED_KEPT) && s->phase != PHASE_IDLE ? s->vote.settled : 0;
+    s->vote.ballot.passed = 0; /* the master forgets it with the view, too */
+}
+
+void ballot_admitted(struct session *s, uint32_t answered)
+{
+    s->vote.answered = answered;
+}
+
+void ballot_left(struct session *s, enum session_result result, uint8_t cause, struct outbox *out)
+{
+    if (s->vote.kind == VOTE_NONE || s->vote.ended) {
+        return;
+    }
+    ballot_end(s, result, cause, out);
+    s->vote.outcome.culprit = s->left.named.id;
+    s->vote.outcome.named = s->left.named;
+    s->vote.outcome.left = true;
+    memcpy(s->vote.outcome.text, s->left.text, sizeof s->vote.outcome.text);
 }

@@ -16,5 +16,12 @@ void ballot_end(struct session *s, enum session_result result, uint8_t cause, st
 void ballot_collect(struct session *s, struct session_event *e);
 /* Others go on with an operation that was not launched here: the master is told if this peer waits in its first update. */
 void ballot_passed(struct session *s, struct outbox *out);
+void ballot_connect(struct session *s); /* no vote has been answered */
+void ballot_member(struct session *s);  /* nothing was launched or voted since the admission */
+void ballot_launched(struct session *s);
+void ballot_told(struct session *s, const struct msg_heartbeat *m); /* whom the vote or the admission waits for */
+void ballot_new_view(struct session *s); /* or none */
+void ballot_admitted(struct session *s, uint32_t answered); /* by an update of that number */
+void ballot_left(struct session *s, enum session_result result, uint8_t cause, struct outbox *out);
 
 #endif

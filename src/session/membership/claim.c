@@ -7,17 +7,23 @@
  * SPDX-License-Identifier: MIT */
 #include "session/membership/claim.h"
 
+void claim_begin(struct session *s)
+{
+    memset(&s->creating, 0, sizeof s->creating);
+    s->creating.attempt = s->cfg.claim.size > 0 && s->cfg.claim.join == 0 ? rng_next(&s->rng) | 1 : 0;
+}
+
 bool claim_expects(const struct session *s, const struct msg_welcome *m)
 {
-    return m->id == 0 && s->claiming != 0 && s->phase == PHASE_DIALING;
+    return m->id == 0 && s->creating.attempt != 0 && s->phase == PHASE_DIALING;
 }
 
 void claim_send(struct session *s, const struct msg_welcome *m, const struct msg_register *reg, struct outbox *out)
 {
-    if (s->claimed.run == 0 || MUTANT(EPOCH_LAST)) { /* W8 */
-        s->claimed = *m;
+    if (s->creating.welcome.run == 0 || MUTANT(EPOCH_LAST)) { /* W8 */
+        s->creating.welcome = *m;
     }
-    struct msg_claim c = {.run = s->claimed.run, .epoch = s->claimed.epoch, .reg = *reg};
+    struct msg_claim c = {.run = s->creating.welcome.run, .epoch = s->creating.welcome.epoch, .reg = *reg};
     const struct derivation *d = &s->cfg.derived;
     if (d->callers > 0) {
         struct msg_expect x = {.claim = c, .parent = d->parent, .member = d->member, .callers = d->callers};
@@ -35,7 +41,7 @@ void claim_send(struct session *s, const struct msg_welcome *m, const struct msg
 
 bool claim_decline(struct session *s, struct outbox *out)
 {
-    if (s->claiming == 0 || s->phase != PHASE_JOINING) {
+    if (s->creating.attempt == 0 || s->phase != PHASE_JOINING) {
         return false;
     }
     struct msg_decline m = {.cause = CAUSE_NO_MEMORY};

@@ -8,5 +8,6 @@
 bool claim_expects(const struct session *s, const struct msg_welcome *m); /* the one that CLAIM answers */
 bool claim_decline(struct session *s, struct outbox *out); /* it cannot go on with what it creates; false: it creates nothing */
 void claim_send(struct session *s, const struct msg_welcome *m, const struct msg_register *reg, struct outbox *out);
+void claim_begin(struct session *s); /* a call that connects */
 
 #endif

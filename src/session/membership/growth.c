@@ -6,14 +6,19 @@
  * Invariant: a table shrinks only then, and never exceeds its limit in the configuration.
  * SPDX-License-Identifier: MIT */
 #include "core/layout.h"
+#include "session/calls/roster.h"
 #include "session/calls/slots.h"
 #include "session/calls/work.h"
 #include "session/membership/growth.h"
 #include "session/membership/view_parts.h"
+#include "session/state/fetch_sources.h"
 #include "session/tables/marks.h"
 #include "session/tables/optable.h"
+#include "session/tables/park.h"
 #include "session/tables/peers.h"
+#include "session/tables/storage.h"
 #include "session/tables/tags.h"
+#include "session/tables/view_table.h"
 
 enum {
     FIRST = 4,
@@ -69,27 +74,27 @@ static uint32_t entries_of(const struct session *s, enum session_table table)
 {
     switch (table) {
     case SESSION_MEMBERS:
-        return s->members;
+        return s->view.room;
     case SESSION_PEERS:
-        return s->peer_count;
+        return s->peers.count;
     case SESSION_EDGES:
-        return s->edge_count;
+        return s->view.edge_room;
     case SESSION_OPS:
-        return s->op_count;
+        return s->ops.count;
     case SESSION_MARKS:
-        return s->mark_count;
+        return s->marks.count;
     case SESSION_TAGS:
-        return s->tag_count;
+        return s->tags.count;
     case SESSION_OWED:
-        return s->owed_count;
+        return s->owed.count;
     case SESSION_SLOTS:
-        return s->slot_count;
+        return s->slots.count;
     case SESSION_PARK:
-        return s->park_count;
+        return s->park.count;
     case SESSION_WIRE:
         return s->wire != NULL;
     case SESSION_PARTS:
-        return s->parts_room;
+        return s->parts.room;
     case SESSION_TABLES:
         break;
     }
@@ -98,7 +103,7 @@ static uint32_t entries_of(const struct session *s, enum session_table table)
 
 static struct session_growth present(const struct session *s, enum session_table table)
 {
-    return (struct session_growth){.table = table, .entries = entries_of(s, table), .width = table == SESSION_OPS ? s->op_width : 0};
+    return (struct session_growth){.table = table, .entries = entries_of(s, table), .width = table == SESSION_OPS ? s->ops.width : 0};
 }
 
 /* ---- their storage ---- */
@@ -110,26 +115,16 @@ static size_t whole_lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-static uint32_t tree_room(uint32_t members)
-{
-    return BOUNDS_TREES * (members < BOUNDS_TREE_MEMBERS ? members : BOUNDS_TREE_MEMBERS);
-}
-
-static size_t member_bytes(void)
-{
-    return sizeof(struct member_info) + sizeof(struct gone) + 2 * sizeof(uint64_t) + 8 * sizeof(uint32_t) + sizeof(bool);
-}
-
 static size_t bytes_of(const struct session_config *cfg, const struct session_growth *g)
 {
     switch (g->table) {
     case SESSION_MEMBERS:
-        return g->entries * member_bytes() + bitset_words(g->entries) * sizeof(uint64_t) + sizeof(uint32_t) +
-               tree_room(g->entries) * sizeof(uint16_t);
+        return g->entries * sizeof(struct member_info) + storage_whole(roster_bytes(g->entries)) + storage_whole(source_table_bytes(g->entries)) +
+               view_table_bytes(g->entries);
     case SESSION_PEERS:
-        return g->entries * (sizeof(struct peer) + sizeof(uint64_t)) + peers_rows(g->entries) * sizeof(uint32_t);
+        return g->entries * sizeof(uint64_t) + peer_table_bytes(g->entries);
     case SESSION_EDGES:
-        return g->entries * (sizeof(struct missing_edge) + 2 * sizeof(uint32_t));
+        return view_edges_bytes(g->entries);
     case SESSION_OPS:
         return op_table_bytes(g);
     case SESSION_MARKS:
@@ -141,7 +136,7 @@ static size_t bytes_of(const struct session_config *cfg, const struct session_gr
     case SESSION_SLOTS:
         return slot_table_bytes(g->entries);
     case SESSION_PARK:
-        return g->entries * (whole_lines(cfg->park_block_bytes) + sizeof(uint32_t));
+        return park_table_bytes(cfg, g->entries);
     case SESSION_WIRE:
         return g->entries * (size_t)WIRE_BYTES;
     case SESSION_PARTS:
@@ -152,64 +147,21 @@ static size_t bytes_of(const struct session_config *cfg, const struct session_gr
     return 0;
 }
 
-/* The next array of a block, with the first `used` entries of the present one. */
-static void *moved(unsigned char **at, size_t size, uint32_t count, const void *from, uint32_t used)
-{
-    void *to = *at;
-    *at += size * count;
-    if (used > 0) {
-        memcpy(to, from, size * used);
-    }
-    return to;
-}
-
 static void members_use(struct session *s, unsigned char *at, uint32_t count)
 {
-    struct view *v = &s->view;
-    uint32_t sources = s->fetch.source_count;
-    s->scratch_members = moved(&at, sizeof *s->scratch_members, count, NULL, 0);
-    s->gone = moved(&at, sizeof *s->gone, count, s->gone, s->gone_count);
-    v->ids = moved(&at, sizeof *v->ids, count, v->ids, v->world);
-    s->fetch.holders = moved(&at, sizeof *s->fetch.holders, count, s->fetch.holders, sources);
-    v->apart = moved(&at, sizeof *v->apart, bitset_words(count), v->apart, bitset_words(v->world));
-    v->peer = moved(&at, sizeof *v->peer, count, v->peer, v->world);
-    v->ring = moved(&at, sizeof *v->ring, count, v->ring, v->world);
-    v->places = moved(&at, sizeof *v->places, count, v->places, v->world);
-    v->weights = moved(&at, sizeof *v->weights, count, v->weights, v->world);
-    v->ranked = moved(&at, sizeof *v->ranked, count, v->ranked, v->world);
-    v->shown = moved(&at, sizeof *v->shown, count, v->shown, v->world);
-    v->relay_first = moved(&at, sizeof *v->relay_first, count + 1, v->relay_first, v->world > 0 ? v->world + 1 : 0);
-    s->fetch.asked = moved(&at, sizeof *s->fetch.asked, count, s->fetch.asked, sources);
-    v->trees.parent = moved(&at, sizeof *v->trees.parent, tree_room(count), v->trees.parent, v->trees.count * v->trees.members);
-    s->fetch.holder_down = moved(&at, sizeof *s->fetch.holder_down, count, s->fetch.holder_down, sources);
-    if (v->world == 0) {
-        memset(v->relay_first, 0, (count + 1) * sizeof *v->relay_first);
-    }
-    s->members = count;
+    s->scratch_members = (struct member_info *)(void *)at;
+    at += count * sizeof *s->scratch_members;
+    roster_use(s, at, count);
+    at += storage_whole(roster_bytes(count));
+    source_table_use(s, at, count);
+    at += storage_whole(source_table_bytes(count));
+    view_table_use(s, at, count);
 }
 
 static void peers_use(struct session *s, unsigned char *at, uint32_t count)
 {
-    s->peers = moved(&at, sizeof *s->peers, count, s->peers, s->peer_count);
-    s->scratch_ids = moved(&at, sizeof *s->scratch_ids, count, NULL, 0);
-    memset(s->peers + s->peer_count, 0, (count - s->peer_count) * sizeof *s->peers);
-    s->peer_count = count;
-    s->peer_row = moved(&at, sizeof *s->peer_row, peers_rows(count), NULL, 0);
-    peers_index(s);
-}
-
-/* It grows when no block is free. */
-static void park_use(struct session *s, unsigned char *at, uint32_t count)
-{
-    uint32_t used = s->park_left == 0 ? s->park_count : 0;
-    PCCL_ASSERT(s->park_left == 0);
-    s->park_pitch = whole_lines(s->cfg.park_block_bytes);
-    s->park = moved(&at, s->park_pitch, count, s->park, used);
-    s->park_free = moved(&at, sizeof *s->park_free, count, NULL, 0);
-    for (uint32_t i = count; i-- > s->park_count;) {
-        s->park_free[s->park_left++] = i;
-    }
-    s->park_count = count;
+    s->scratch_ids = (uint64_t *)(void *)at;
+    peer_table_use(s, at + count * sizeof *s->scratch_ids, count);
 }
 
 static void use(struct session *s, const struct session_growth *g, void *storage)
@@ -221,13 +173,9 @@ static void use(struct session *s, const struct session_growth *g, void *storage
     case SESSION_PEERS:
         peers_use(s, storage, g->entries);
         break;
-    case SESSION_EDGES: {
-        unsigned char *at = storage;
-        s->view.edge = moved(&at, sizeof *s->view.edge, g->entries, s->view.edge, s->view.edges);
-        s->view.relay_to = moved(&at, sizeof *s->view.relay_to, 2 * g->entries, s->view.relay_to, 2 * s->view.edges);
-        s->edge_count = g->entries;
+    case SESSION_EDGES:
+        view_edges_use(s, storage, g->entries);
         break;
-    }
     case SESSION_OPS:
         op_table_use(s, storage, g);
         break;
@@ -244,17 +192,14 @@ static void use(struct session *s, const struct session_growth *g, void *storage
         slot_table_use(s, storage, g->entries);
         break;
     case SESSION_PARK:
-        park_use(s, storage, g->entries);
+        park_table_use(s, storage, g->entries);
         break;
     case SESSION_WIRE:
         s->wire = g->entries == 0 ? NULL : storage;
         break;
-    case SESSION_PARTS: {
-        unsigned char *at = storage;
-        s->parts = moved(&at, 1, g->entries, s->parts, s->parts_used);
-        s->parts_room = g->entries;
+    case SESSION_PARTS:
+        view_parts_use(s, storage, g->entries);
         break;
-    }
     case SESSION_TABLES:
         break;
     }
@@ -290,8 +235,8 @@ struct needs {
 static uint32_t peers_with(const struct session *s, struct reader *r, uint32_t members)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        n += s->peers[i].id != 0;
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        n += s->peers.at[i].id != 0;
     }
     for (uint32_t i = 0; i < members; i++) {
         struct member_info info;
@@ -307,8 +252,8 @@ static uint32_t peers_with(const struct session *s, struct reader *r, uint32_t m
 static uint32_t refused_unlaunched(const struct session *s)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        n += s->ops[i].phase == OP_GHOST && s->ops[i].refused != 0;
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count; i++) {
+        n += s->ops.at[i].phase == OP_GHOST && s->ops.at[i].refused != 0;
     }
     return n;
 }
@@ -327,7 +272,7 @@ static void view_needs(const struct session *s, struct reader *r, struct needs *
     n->entries[SESSION_EDGES] = m.edges;
     uint32_t owed = m.decisions + refused_unlaunched(s);
     n->entries[SESSION_TAGS] += owed;
-    n->entries[SESSION_OWED] = s->owed_used + owed;
+    n->entries[SESSION_OWED] = s->owed.used + owed;
     n->entries[SESSION_MARKS] += 2 * (m.decisions < BOUNDS_CLASHES ? m.decisions : BOUNDS_CLASHES); /* of the two whose calls clash */
 }
 
@@ -356,7 +301,7 @@ static void master_needs(const struct session *s, const struct session_event *e,
         }
         break;
     case FRAME_ANSWER: /* numbers that were refused but never launched here are skipped */
-        n->entries[SESSION_TAGS] += s->op_used - s->records;
+        n->entries[SESSION_TAGS] += s->ops.used - s->ops.records;
         break;
     default:
         break;
@@ -374,12 +319,12 @@ static void needs_of(const struct session *s, const struct session_event *e, str
 {
     /* An operation that is launched or heard of, and all calls that wait for that. */
     bool sign_of_life = e->kind == SESSION_TICK || (e->kind == SESSION_PEER_FRAME && e->header->type == FRAME_PING);
-    uint32_t ops = s->deferred_count + s->waiting_count + !sign_of_life;
-    uint32_t tags = s->tag_used + s->deferred_tags; /* any step may launch what was deferred */
+    uint32_t ops = s->deferred.count + s->slots.waiting + !sign_of_life;
+    uint32_t tags = s->tags.used + s->deferred.tags; /* any step may launch what was deferred */
     *n = (struct needs){.width = 0};
     n->entries[SESSION_TAGS] = tags;
-    n->entries[SESSION_OPS] = s->op_used + ops;
-    n->entries[SESSION_MARKS] = s->mark_used + MARKS_OF_ONE * ops;
+    n->entries[SESSION_OPS] = s->ops.used + ops;
+    n->entries[SESSION_MARKS] = s->marks.used + MARKS_OF_ONE * ops;
     switch ((uint32_t)e->kind) {
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
@@ -391,8 +336,8 @@ static void needs_of(const struct session *s, const struct session_event *e, str
         break;
     case SESSION_PEER_FRAME:
         n->entries[SESSION_TAGS] = tags + tags_of(s, e);
-        n->entries[SESSION_PARK] = e->header->type == FRAME_EAGER ? s->park_count - s->park_left + 1 : 0;
-        n->entries[SESSION_MARKS] += e->header->type == FRAME_FINISHED ? s->op_used - s->records : 0; /* says their HOLD, too */
+        n->entries[SESSION_PARK] = e->header->type == FRAME_EAGER ? s->park.count - s->park.left + 1 : 0;
+        n->entries[SESSION_MARKS] += e->header->type == FRAME_FINISHED ? s->ops.used - s->ops.records : 0; /* says their HOLD, too */
         break;
     default:
         break;
@@ -409,7 +354,7 @@ uint32_t session_growth(const struct session *s, const struct session_event *nex
     needs_of(s, next, &needs);
     for (uint32_t t = 0; t < SESSION_TABLES; t++) {
         enum session_table table = (enum session_table)t;
-        bool wider = table == SESSION_OPS && needs.width > s->op_width;
+        bool wider = table == SESSION_OPS && needs.width > s->ops.width;
         if (needs.entries[t] <= entries_of(s, table) && !wider) {
             continue; /* as nearly always */
         }
@@ -440,16 +385,16 @@ static bool is_empty(const struct session *s, enum session_table table)
 {
     switch (table) {
     case SESSION_OPS:
-        return s->op_used == 0;
+        return s->ops.used == 0;
     case SESSION_MARKS:
-        return s->mark_used == 0;
+        return s->marks.used == 0;
     case SESSION_SLOTS:
     case SESSION_WIRE: /* of one step, in which a call that is launched may need it */
-        return s->slots_used == 0;
+        return s->slots.used == 0;
     case SESSION_PARK:
-        return s->park_left == s->park_count;
+        return s->park.left == s->park.count;
     case SESSION_PARTS:
-        return s->parts_used == 0;
+        return s->parts.used == 0;
     case SESSION_MEMBERS:
     case SESSION_PEERS:
     case SESSION_EDGES:
@@ -472,13 +417,13 @@ static bool has_grown(const struct session *s, const struct session_growth *firs
 static void forget(struct session *s, enum session_table table)
 {
     if (table == SESSION_OPS) {
-        s->op_count = 0;
+        op_table_forget(s);
     } else if (table == SESSION_MARKS) {
-        s->mark_count = 0;
+        mark_table_forget(s);
     } else if (table == SESSION_SLOTS) {
-        s->slot_count = s->due.count = s->stuck.count = 0;
+        slot_table_forget(s);
     } else if (table == SESSION_PARK) {
-        s->park_count = s->park_left = 0;
+        park_table_forget(s);
     }
 }
 
@@ -489,7 +434,7 @@ void session_rest(struct session *s, bool given[SESSION_TABLES])
         enum session_table table = (enum session_table)t;
         struct session_growth first = first_of(&s->cfg, table), least = first;
         if (table == SESSION_OPS && s->view.world > first.width) { /* sets of so many have no room there: it grows with the next */
-            least = (struct session_growth){.table = table, .width = s->op_width};
+            least = (struct session_growth){.table = table, .width = s->ops.width};
         }
         given[t] = !s->poisoned && has_grown(s, &first) && is_empty(s, table);
         if (given[t]) {
@@ -505,7 +450,7 @@ bool growth_met(const struct session *s, const struct session_event *e)
     static const enum session_table tables[] = {SESSION_MEMBERS, SESSION_PEERS, SESSION_EDGES, SESSION_PARTS};
     struct needs n;
     needs_of(s, e, &n);
-    bool met = s->op_width >= n.width || n.width > s->cfg.max_members;
+    bool met = s->ops.width >= n.width || n.width > s->cfg.max_members;
     for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         uint32_t need = n.entries[tables[i]], limit = limit_of(&s->cfg, tables[i]);
         met = met && (entries_of(s, tables[i]) >= need || need > limit); /* too many for anybody: the step refuses them */

@@ -7,9 +7,11 @@
 #include "session/calls/complaint.h"
 #include "session/calls/culprit.h"
 #include "session/calls/departure.h"
+#include "session/calls/finished.h"
 #include "session/calls/mismatch.h"
 #include "session/calls/roster.h"
 #include "session/calls/slots.h"
+#include "session/group/refusal.h"
 #include "session/links/peer_links.h"
 #include "session/membership/ballot.h"
 #include "session/membership/install.h"
@@ -20,6 +22,7 @@
 #include "session/tables/optable.h"
 #include "session/tables/peers.h"
 #include "session/tables/tags.h"
+#include "session/tables/view_table.h"
 
 void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 {
@@ -35,15 +38,15 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
     if (s->phase != PHASE_MEMBER || m.view != s->view.view) {
         return;
     }
-    if (!s->frozen) { /* each further attempt is the same event */
+    if (!s->view.frozen) { /* each further attempt is the same event */
         membership_say_freeze(s, &m, out);
     }
-    s->frozen_at = s->frozen ? s->frozen_at : s->now;
-    s->frozen = true;
-    s->attempt = m.attempt;
+    s->view.frozen_at = s->view.frozen ? s->view.frozen_at : s->clock.now;
+    s->view.frozen = true;
+    s->view.attempt = m.attempt;
     if (!MUTANT(LATE_HOLD)) {
-        for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count; i++) {
-            if (s->slots[i].at.phase == SLOT_RUNNING) {
+        for (uint32_t i = 0; s->slots.used > 0 && i < s->slots.count; i++) {
+            if (s->slots.at[i].at.phase == SLOT_RUNNING) {
                 slot_stop(s, i, out);
             }
         }
@@ -81,7 +84,7 @@ static void owe(struct session *s, const struct msg_view *m, const struct op_dec
     if (MUTANT(NODEBT) || owed_add(s, &what)) {
         return;
     }
-    if (s->tag_used < s->cfg.max_tags && s->owed_used < s->cfg.max_owed) {
+    if (s->tags.used < s->cfg.max_tags && s->owed.used < s->cfg.max_owed) {
         wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for the errors of operations not called yet", true);
     } else {
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true);
@@ -110,17 +113,17 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
         slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
         slot_stop(s, slot, out);
     } else {
-        s->slots[slot].outcome.view_ended = d->outcome == OUTCOME_ABORT;
+        s->slots.at[slot].outcome.view_ended = d->outcome == OUTCOME_ABORT;
         if (d->outcome == OUTCOME_ABORT) {
             slot_sizes(s, slot, m->view, &m->sizes);
         } else if (cause == CAUSE_OLD_VIEW) { /* it was refused in the view that ends, where others may have returned */
             slot_sizes(s, slot, s->view.view, &s->view.sizes);
         }
-        slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, d->culprit, out);
+        slot_end(s, slot, slot_result(&s->slots.at[slot], cause), cause, d->culprit, out);
     }
-    bool told = s->slots[slot].outcome.result == RESULT_MISMATCH; /* both calls: more than the view knows */
+    bool told = s->slots.at[slot].outcome.result == RESULT_MISMATCH; /* both calls: more than the view knows */
     if (cause == m->cause && d->culprit == m->culprit && !told) { /* else the text is about what ended the view, not this operation */
-        memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
+        memcpy(s->slots.at[slot].outcome.text, m->text, sizeof m->text);
     }
 }
 
@@ -137,8 +140,8 @@ static void decide(struct session *s, const struct msg_view *m, const struct dec
         }
         uint32_t slot = op->slot;
         decide_own(s, op, m, d, out);
-        if (s->slots[slot].outcome.result == RESULT_MISMATCH && s->slots[slot].outcome.differs == 0) {
-            mismatch_tell(s, &s->slots[slot], &decided->clash); /* there was no memory to learn it */
+        if (s->slots.at[slot].outcome.result == RESULT_MISMATCH && s->slots.at[slot].outcome.differs == 0) {
+            mismatch_tell(s, &s->slots.at[slot], &decided->clash); /* there was no memory to learn it */
         }
         return;
     }
@@ -164,8 +167,8 @@ static void decide(struct session *s, const struct msg_view *m, const struct dec
  * had refused it with the same cause, so each that has not called it yet knows by itself what its call has to return. */
 static void owe_undecided(struct session *s, const struct msg_view *m)
 {
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count && !s->wish.leave; i++) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count && !s->wish.leave; i++) {
+        const struct op *op = &s->ops.at[i];
         if (op->phase == OP_GHOST && op->refused != 0 && op->name.space != SPACE_WINDOW) {
             struct op_clash clash = mismatch_clash(s, op);
             owe(s, m, &(struct op_decision){.name = op->name, .outcome = OUTCOME_REFUSED,
@@ -191,14 +194,14 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
         (void)get_decision(r, &d);
         decide(s, m, &d, out);
     }
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count && !s->wish.leave; i++) {
-        if (s->slots[i].at.phase != SLOT_RUNNING) {
+    for (uint32_t i = 0; s->slots.used > 0 && i < s->slots.count && !s->wish.leave; i++) {
+        if (s->slots.at[i].at.phase != SLOT_RUNNING) {
             continue;
         }
-        if (s->slots[i].launch.space != SPACE_WINDOW) { /* every listed operation is decided */
+        if (s->slots.at[i].launch.space != SPACE_WINDOW) { /* every listed operation is decided */
             disbelieve(s);
         } else { /* O4: votes do not wait for those */
-            s->slots[i].outcome.view_ended = true;
+            s->slots.at[i].outcome.view_ended = true;
             slot_end(s, i, RESULT_LOST, m->cause, m->culprit, out);
         }
     }
@@ -208,8 +211,8 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
 /* Those that have ended well and still send: an honest member that holds a result has all that it needs, one that lies may never take it. */
 static void stop_ended(struct session *s, struct outbox *out)
 {
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count; i++) {
-        if (s->slots[i].at.phase == SLOT_ENDING) {
+    for (uint32_t i = 0; s->slots.used > 0 && i < s->slots.count; i++) {
+        if (s->slots.at[i].at.phase == SLOT_ENDING) {
             slot_stop(s, i, out);
         }
     }
@@ -242,7 +245,7 @@ static bool is_listed(const uint64_t *ids, uint32_t n, uint64_t id)
 /* Reads removed and added ids into scratch_members: the members of the next view in rank order. */
 static bool read_members(struct session *s, const struct msg_view *m, struct reader *r)
 {
-    if (m->removed > s->peer_count || m->added > s->members || m->members > s->members ||
+    if (m->removed > s->peers.count || m->added > s->view.room || m->members > s->view.room ||
         (m->parent == 0 ? m->removed != 0 : m->parent != s->view.view)) {
         return false;
     }
@@ -255,13 +258,13 @@ static bool read_members(struct session *s, const struct msg_view *m, struct rea
         if (!is_listed(s->scratch_ids, m->removed, id)) {
             s->scratch_members[n] = (struct member_info){.id = id, .key = s->view.key};
             if (s->view.peer[rank] != NONE) {
-                s->scratch_members[n] = s->peers[s->view.peer[rank]].info;
+                s->scratch_members[n] = s->peers.at[s->view.peer[rank]].info;
             }
             n++;
         }
     }
     for (uint32_t i = 0; i < m->added; i++) {
-        if (n >= s->members || !get_member_info(r, &s->scratch_members[n])) {
+        if (n >= s->view.room || !get_member_info(r, &s->scratch_members[n])) {
             return false;
         }
         n++;
@@ -335,7 +338,7 @@ static bool trees_are_linked(const struct view *v)
 static bool read_edges(struct session *s, const struct msg_view *m, struct reader *r)
 {
     struct view *v = &s->view;
-    if (m->edges > s->edge_count) {
+    if (m->edges > s->view.edge_room) {
         return false;
     }
     for (v->edges = 0; v->edges < m->edges; v->edges++) {
@@ -366,8 +369,8 @@ static void rank_members(struct view *v, const struct member_info *list, uint32_
 static void adopt_members(struct session *s, const struct msg_view *m)
 {
     struct view *v = &s->view;
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        struct peer *p = &s->peers[i];
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        struct peer *p = &s->peers.at[i];
         p->in_view = false;
         p->in_proposal = false;
         p->suspected = CAUSE_NONE;
@@ -376,12 +379,11 @@ static void adopt_members(struct session *s, const struct msg_view *m)
         p->part_first = p->part_last = 0;
         p->rank = NONE;
     }
-    s->suspected = NONE;
     v->world = 0; /* peer_get must not look ranks up while they change */
     for (uint32_t i = 0; i < m->members; i++) {
         uint32_t p = peer_find(s, s->scratch_members[i].id);
         if (p != NONE) {
-            s->peers[p].in_view = true;
+            s->peers.at[p].in_view = true;
         }
     }
     peers_drop_unwanted(s); /* whom the last view or a proposal wanted, but not this one, makes room first */
@@ -396,10 +398,10 @@ static void adopt_members(struct session *s, const struct msg_view *m)
             v->key = info->key;
             continue;
         }
-        s->peers[p].in_view = true;
-        s->peers[p].heard = s->now;
-        s->peers[p].rank = i;
-        s->peers[p].info = *info;
+        s->peers.at[p].in_view = true;
+        s->peers.at[p].heard = s->clock.now;
+        s->peers.at[p].rank = i;
+        s->peers.at[p].info = *info;
     }
     rank_members(v, s->scratch_members, m->members);
     v->world = m->members;
@@ -407,7 +409,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
     v->plan = m->plan;
     v->sizes = m->sizes;
     v->trees_linked = trees_are_linked(v);
-    peers_relays(s);
+    view_relays(s);
     for (uint32_t i = 0; i < v->world; i++) {
         v->places[v->ring[i]] = i;
     }
@@ -421,11 +423,10 @@ static void greet_members(struct session *s, struct outbox *out)
     outbox_add(out, ACT_LINKS);
     links_announce(s, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
-        struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
+        struct peer *p = r == s->view.rank ? NULL : &s->peers.at[s->view.peer[r]];
         if (p != NULL && p->their_view == s->view.view) {
-            p->replay = 0;
             p->path_told = false;
-            s->replaying = true;
+            peers_replay(s, p);
         }
     }
 }
@@ -439,25 +440,11 @@ static void note_lost(struct session *s, const struct msg_view *m)
             n++;
         }
         if (n == m->members || s->scratch_members[n].id != s->view.ids[rank]) {
-            s->lost_id = s->lost_view == m->view ? s->lost_id : s->view.ids[rank];
-            s->lost_view = m->view;
+            s->view.lost_id = s->view.lost_in == m->view ? s->view.lost_id : s->view.ids[rank];
+            s->view.lost_in = m->view;
             roster_lose(s, m->view, rank);
             culprit_remember(s, rank);
         }
-    }
-}
-
-/* The view's stall time, if it is less than the own.  What others have been silent for until then counts by the one before. */
-static void adopt_stall(struct session *s, uint32_t stall_ms)
-{
-    int64_t before = s->stall_ns, of_view = (int64_t)stall_ms * 1000000;
-    s->stall_ns = of_view > 0 && of_view < s->cfg.stall_ns ? of_view : s->cfg.stall_ns;
-    s->heartbeat_ns = stall_heartbeat_ns(s->stall_ns, s->cfg.heartbeat_ns);
-    if (s->stall_ns < before) {
-        for (uint32_t i = 0; i < s->peer_count; i++) {
-            s->peers[i].heard = s->peers[i].heard > s->now - s->stall_ns / 5 ? s->peers[i].heard : s->now;
-        }
-        s->next_heartbeat = s->now; /* in this step, or the next */
     }
 }
 
@@ -476,13 +463,13 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
                    true);
         return;
     }
-    s->last_view = m.over != 0;
+    s->view.last = m.over != 0;
     if (!apply_decisions(s, &m, r, out)) {
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent malformed decisions", true);
         return;
     }
     stop_ended(s, out);
-    if (s->frozen) { /* else all wait in an update, which skips it */
+    if (s->view.frozen) { /* else all wait in an update, which skips it */
         owe_undecided(s, &m);
     }
     if (s->wish.leave) {
@@ -490,29 +477,26 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     }
     note_lost(s, &m);
     op_clear(s);
-    s->finished_count = 0;
-    s->finished_by = INT64_MAX;
-    s->settled = MUTANT(SETTLED_KEPT) ? s->settled : 0;
-    s->refusals = 0;
-    s->answers = 0;
+    finished_forget(s);
+    ballot_new_view(s);
+    refusal_forget(s);
     complaint_forget(s);
     tags_renew(s);
-    s->frozen = false;
-    s->proposal = 0;
-    s->ballot.passed = 0; /* the master forgets it with the view, too */
+    s->view.frozen = false;
+    links_no_proposal(s);
     membership_say_view(s, &m, out);
-    adopt_stall(s, m.plan.stall_ms);
+    view_stall(s, m.plan.stall_ms);
     adopt_members(s, &m);
     pair_new_view(s, &m, out);
     greet_members(s, out);
     if (m.over != 0) {
-        s->left_named = culprit_find(s, m.culprit);
-        wish_leave(s, m.cause, RESULT_OVER, m.text, true);
+        struct member_name named = culprit_find(s, m.culprit);
+        wish_over(s, m.cause, m.text, &named);
         return;
     }
     if (s->phase == PHASE_JOINING) {
-        s->answered = m.vote_number; /* join_settle makes it a member */
-    } else if (m.answers != VOTE_NONE && m.answers == s->vote && !s->vote_ended) {
+        ballot_admitted(s, m.vote_number); /* join_settle makes it a member */
+    } else if (m.answers != VOTE_NONE && m.answers == s->vote.kind && !s->vote.ended) {
         ballot_by_view(s, &m, out);
     }
     fetch_members_changed(s, out);

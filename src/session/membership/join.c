@@ -8,8 +8,13 @@
 
 #include "session/calls/complaint.h"
 #include "session/calls/culprit.h"
+#include "session/calls/deferred.h"
 #include "session/calls/departure.h"
+#include "session/calls/finished.h"
+#include "session/calls/roster.h"
 #include "session/calls/slots.h"
+#include "session/calls/work.h"
+#include "session/group/refusal.h"
 #include "session/links/peer_links.h"
 #include "session/membership/ballot.h"
 #include "session/membership/claim.h"
@@ -18,6 +23,7 @@
 #include "session/membership/join.h"
 #include "session/membership/listing.h"
 #include "session/membership/membership_text.h"
+#include "session/membership/probing.h"
 #include "session/membership/view_parts.h"
 #include "session/membership/waits.h"
 #include "session/pair/pair.h"
@@ -26,6 +32,7 @@
 #include "session/tables/peers.h"
 #include "session/tables/tags.h"
 #include "session/tables/transitions.h"
+#include "session/tables/view_table.h"
 
 enum { BACKOFF_FIRST_MS = 100, BACKOFF_MOST_MS = 2000 };
 #define SETTLED_NS INT64_C(1000000000) /* a connection that has lasted so long is dialled again at once */
@@ -34,48 +41,42 @@ static void dial(struct session *s, bool at_once, struct outbox *out)
 {
     int64_t wait = 0;
     if (!at_once) {
-        s->backoff = s->backoff == 0 ? BACKOFF_FIRST_MS : s->backoff * 2;
-        s->backoff = s->backoff > BACKOFF_MOST_MS ? BACKOFF_MOST_MS : s->backoff;
-        wait = (s->backoff / 2 + (int64_t)rng_below(&s->rng, (uint64_t)s->backoff)) * 1000000;
+        s->master.backoff = s->master.backoff == 0 ? BACKOFF_FIRST_MS : s->master.backoff * 2;
+        s->master.backoff = s->master.backoff > BACKOFF_MOST_MS ? BACKOFF_MOST_MS : s->master.backoff;
+        wait = (s->master.backoff / 2 + (int64_t)rng_below(&s->rng, (uint64_t)s->master.backoff)) * 1000000;
     }
-    outbox_add(out, ACT_DIAL_MASTER)->value = (uint64_t)(s->now + wait);
+    outbox_add(out, ACT_DIAL_MASTER)->value = (uint64_t)(s->clock.now + wait);
 }
 
 void join_connect(struct session *s, struct session_event *e, struct outbox *out)
 {
     memset(&e->outcome, 0, sizeof e->outcome);
-    if (s->phase != PHASE_IDLE || s->connecting || s->slots_used > 0 || s->vote != VOTE_NONE) {
+    if (s->phase != PHASE_IDLE || s->connect.called || s->slots.used > 0 || s->vote.kind != VOTE_NONE) {
         e->outcome.result = RESULT_USAGE;
         return;
     }
     e->outcome.result = RESULT_PENDING;
     phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
-    s->left_cause = 0;
-    s->left_over = false;
-    memset(&s->left_named, 0, sizeof s->left_named);
-    memset(s->departed, 0, sizeof s->departed);
-    s->left_text[0] = 0;
+    s->left.cause = 0;
+    s->left.over = false;
+    memset(&s->left.named, 0, sizeof s->left.named);
+    culprit_forget(s);
+    s->left.text[0] = 0;
     s->run = 0;
     s->id = 0;
-    s->claiming = s->cfg.claim.size > 0 && s->cfg.claim.join == 0 ? rng_next(&s->rng) | 1 : 0;
-    memset(&s->claimed, 0, sizeof s->claimed);
-    memset(s->plans, 0, sizeof s->plans); /* another master may number its views alike */
-    s->view.view = 0;
-    s->view.world = 0;
-    s->snapshot_view = 0;
-    s->gone_count = 0; /* views count anew */
-    s->lost_view = s->lost_id = 0;
-    memset(&s->snapshot, 0, sizeof s->snapshot);
-    s->answered = 0;
-    s->connecting = true;
-    s->connect_called_in = s->steps;
-    s->connect_since = s->now;
-    s->told.vote_on = 0;
-    s->told.seats.count = 0;
-    s->connect_ended = false;
-    memset(&s->connect_outcome, 0, sizeof s->connect_outcome);
-    s->connect_by = s->now + s->cfg.connect_ns;
-    s->backoff = 0;
+    claim_begin(s);
+    work_forget(s);
+    view_clear(s);
+    snapshot_clear(s);
+    roster_clear(s);
+    ballot_connect(s);
+    s->connect.called = true;
+    s->connect.called_in = s->clock.steps;
+    s->connect.since = s->clock.now;
+    s->connect.ended = false;
+    memset(&s->connect.outcome, 0, sizeof s->connect.outcome);
+    s->connect.by = s->clock.now + s->cfg.connect_ns;
+    s->master.backoff = 0;
     dial(s, true, out);
 }
 
@@ -84,21 +85,21 @@ static struct msg_register registering(const struct session *s)
     struct msg_register m = {.run = s->run, .group = s->cfg.group, .lanes = s->cfg.lanes,
                              .addresses = s->cfg.addresses, .verify = s->cfg.verify, .cores = s->cfg.cores,
                              .costs = s->cfg.costs, .stall_ms = s->cfg.stall_ms};
-    uint64_t delay_ns = m.costs.delay_ns + (m.costs.message_ns > 0 ? s->away_ns : 0); /* others are about as far as the master */
+    uint64_t delay_ns = m.costs.delay_ns + (m.costs.message_ns > 0 ? s->master.away_ns : 0); /* others are about as far as the master */
     m.costs.delay_ns = delay_ns < COSTS_MOST ? (uint32_t)delay_ns : COSTS_MOST;
     memcpy(m.address, s->cfg.address, sizeof m.address);
     memcpy(m.world, s->cfg.world, sizeof m.world);
     if (s->phase == PHASE_MEMBER) {
         m.id = s->id;
         m.view = s->view.view;
-        m.frozen = s->frozen ? s->view.view : 0;
-        m.answered = s->answered;
-        m.open_vote = s->vote != VOTE_NONE && !s->vote_ended ? s->vote : VOTE_NONE;
+        m.frozen = s->view.frozen ? s->view.view : 0;
+        m.answered = s->vote.answered;
+        m.open_vote = s->vote.kind != VOTE_NONE && !s->vote.ended ? s->vote.kind : VOTE_NONE;
         return m;
     }
     m.run = 0; /* whoever was not accepted yet comes as a newcomer again */
     m.claim = s->cfg.claim;
-    m.claim.attempt = s->claiming;
+    m.claim.attempt = s->creating.attempt;
     return m;
 }
 
@@ -108,11 +109,11 @@ void join_master_up(struct session *s, uint64_t away_ns, struct outbox *out)
         outbox_add(out, ACT_CLOSE_MASTER);
         return;
     }
-    s->master_up = true;
-    s->welcomed = false;
-    s->away_ns = away_ns;
+    s->master.up = true;
+    s->master.welcomed = false;
+    s->master.away_ns = away_ns;
     view_parts_drop(s);
-    s->master_heard = s->now;
+    s->master.heard = s->clock.now;
     struct msg_register m = registering(s);
     put_register(outbox_frame(out, FRAME_REGISTER, m.run, 0), &m);
     outbox_send(out, ACT_MASTER, 0);
@@ -121,11 +122,11 @@ void join_master_up(struct session *s, uint64_t away_ns, struct outbox *out)
 static void connect_failed(struct session *s, enum session_result result, uint8_t cause, const char *text,
                            struct outbox *out)
 {
-    s->connect_outcome.result = result;
-    s->connect_outcome.cause = cause;
-    snprintf(s->connect_outcome.text, sizeof s->connect_outcome.text, "%s", text);
-    s->connect_ended = true;
-    s->connect_ended_in = s->steps;
+    s->connect.outcome.result = result;
+    s->connect.outcome.cause = cause;
+    snprintf(s->connect.outcome.text, sizeof s->connect.outcome.text, "%s", text);
+    s->connect.ended = true;
+    s->connect.ended_in = s->clock.steps;
     outbox_add(out, ACT_CONNECTED);
 }
 
@@ -134,30 +135,30 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
     if (s->phase == PHASE_IDLE) {
         return;
     }
-    if (s->master_up) {
+    if (s->master.up) {
         outbox_add(out, ACT_CLOSE_MASTER);
     }
-    if (s->master_lost == 0) {
-        s->master_lost = s->now;
+    if (s->master.lost == 0) {
+        s->master.lost = s->clock.now;
         if (s->phase == PHASE_MEMBER) {
             membership_say_master_lost(out, text);
         }
     }
-    bool at_once = s->phase == PHASE_MEMBER && s->welcomed && s->now - s->welcomed_at >= SETTLED_NS;
-    s->master_up = false;
-    s->welcomed = false;
+    bool at_once = s->phase == PHASE_MEMBER && s->master.welcomed && s->clock.now - s->master.welcomed_at >= SETTLED_NS;
+    s->master.up = false;
+    s->master.welcomed = false;
     if (s->phase == PHASE_JOINING) {
         phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
-        s->connect_by = s->now + s->cfg.master_loss_ns;
-        s->proposal = 0;
-        for (uint32_t i = 0; i < s->peer_count; i++) {
-            s->peers[i].in_proposal = false;
+        s->connect.by = s->clock.now + s->cfg.master_loss_ns;
+        links_no_proposal(s);
+        for (uint32_t i = 0; i < s->peers.count; i++) {
+            s->peers.at[i].in_proposal = false;
         }
         peers_drop_unwanted(s);
         outbox_add(out, ACT_LINKS);
     }
     if (text != NULL) {
-        snprintf(s->left_text, sizeof s->left_text, "%s", text);
+        snprintf(s->left.text, sizeof s->left.text, "%s", text);
     }
     dial(s, at_once, out);
 }
@@ -177,17 +178,17 @@ static void welcome(struct session *s, struct reader *r, struct outbox *out)
     }
     s->run = m.run;
     s->id = m.id;
-    s->welcomed = true;
-    s->welcomed_at = s->now;
+    s->master.welcomed = true;
+    s->master.welcomed_at = s->clock.now;
     if (s->phase == PHASE_MEMBER) {
         membership_say_master_back(s, out);
     } else {
         membership_say_registered(s, out);
     }
-    s->master_lost = 0;
-    s->backoff = 0;
-    s->left_text[0] = 0;
-    s->next_heartbeat = s->now;
+    s->master.lost = 0;
+    s->master.backoff = 0;
+    s->left.text[0] = 0;
+    s->master.next_heartbeat = s->clock.now;
     if (s->phase == PHASE_DIALING) {
         phase_move(MACHINE_SESSION, &s->phase, PHASE_JOINING);
         return;
@@ -213,12 +214,12 @@ static void fenced(struct session *s, struct reader *r, struct outbox *out)
 static void given_up(struct session *s, uint64_t run, struct reader *r, struct outbox *out)
 {
     struct msg_given_up m;
-    if (!get_given_up(r, &m) || s->claiming == 0 || s->phase == PHASE_MEMBER) {
+    if (!get_given_up(r, &m) || s->creating.attempt == 0 || s->phase == PHASE_MEMBER) {
         join_master_down(s, "the master sent a malformed GIVEN_UP", out);
         return;
     }
     s->run = run;
-    s->left_named = culprit_find(s, m.culprit);
+    s->left.named = culprit_find(s, m.culprit);
     join_leave(s, m.cause, RESULT_GIVEN_UP, m.text, LEAVE_UNSAID, out);
 }
 
@@ -229,8 +230,8 @@ static void heartbeat_heard(struct session *s, struct reader *r, struct outbox *
         join_master_down(s, "the master sent a malformed HEARTBEAT", out);
         return;
     }
-    s->echo = m.sent_ns;
-    s->told = m;
+    s->master.echo = m.sent_ns;
+    ballot_told(s, &m);
 }
 
 static void probe(struct session *s, struct reader *r, struct outbox *out)
@@ -240,24 +241,14 @@ static void probe(struct session *s, struct reader *r, struct outbox *out)
         join_master_down(s, "the master sent a malformed PROBE", out);
         return;
     }
-    if (s->probes == SESSION_PROBES) { /* the master waits for none for ever: the oldest goes, unless it is of the same round */
-        if (s->probing[0].round == m.round) {
-            return;
-        }
-        memmove(&s->probing[0], &s->probing[1], --s->probes * sizeof s->probing[0]);
-    }
-    s->probing[s->probes++] = m;
-    struct action *a = outbox_add(out, ACT_PROBE);
-    a->slot = m.round;
-    a->id = m.to;
-    a->value = m.duration_ms;
+    probing_add(s, &m, out);
 }
 
 /* For what the master says.  Who creates a world asks for its end, and waits for the master's word (W5). */
 static void no_memory(struct session *s, uint8_t type, struct outbox *out)
 {
     static const char why[] = "no memory for so many members";
-    bool own = MUTANT(DECLINE_OWN) && s->claiming != 0 && s->phase == PHASE_JOINING;
+    bool own = MUTANT(DECLINE_OWN) && s->creating.attempt != 0 && s->phase == PHASE_JOINING;
     if (own) {
         join_leave(s, CAUSE_NO_MEMORY, RESULT_GIVEN_UP, why, LEAVE_SAID, out);
     } else if (type != FRAME_ADMIT || !claim_decline(s, out)) {
@@ -265,15 +256,25 @@ static void no_memory(struct session *s, uint8_t type, struct outbox *out)
     }
 }
 
+static void view(struct session *s, struct reader *r, struct outbox *out)
+{
+    int64_t stall_ns = s->view.stall_ns;
+    install_view(s, r, out);
+    view_parts_drop(s);
+    if (s->view.stall_ns < stall_ns) {
+        s->master.next_heartbeat = s->clock.now; /* in this step, or the next */
+    }
+}
+
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out)
 {
-    if (s->phase == PHASE_IDLE || !s->master_up) {
+    if (s->phase == PHASE_IDLE || !s->master.up) {
         return;
     }
     struct reader r = view_parts_payload(s, e);
-    s->master_heard = s->now;
+    s->master.heard = s->clock.now;
     uint8_t type = e->header->type;
-    if (!s->welcomed && type != FRAME_WELCOME && type != FRAME_FENCE && type != FRAME_GIVEN_UP) {
+    if (!s->master.welcomed && type != FRAME_WELCOME && type != FRAME_FENCE && type != FRAME_GIVEN_UP) {
         return;
     }
     if (!growth_met(s, e)) {
@@ -291,8 +292,7 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
         install_freeze(s, &r, out);
         break;
     case FRAME_VIEW:
-        install_view(s, &r, out);
-        view_parts_drop(s);
+        view(s, &r, out);
         break;
     case FRAME_VIEW_PART:
         if (!view_parts_take(s, &r)) {
@@ -335,30 +335,23 @@ static enum session_result connect_result(const struct session *s, uint8_t cause
 
 static void end_calls(struct session *s, uint8_t cause, enum session_result result, struct outbox *out)
 {
-    for (uint32_t i = 0; i < s->slot_count; i++) {
-        struct slot *c = &s->slots[i];
+    for (uint32_t i = 0; i < s->slots.count; i++) {
+        struct slot *c = &s->slots.at[i];
         if (c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_DEFERRED) {
-            slot_end(s, i, result, cause, s->left_named.id, out);
+            slot_end(s, i, result, cause, s->left.named.id, out);
             c->outcome.left = true;
-            memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
+            memcpy(c->outcome.text, s->left.text, sizeof c->outcome.text);
         } else if (c->at.phase == SLOT_ENDING) { /* a member that lies may never let its lanes send the rest */
             slot_stop(s, i, out);
         }
     }
     pair_close_lines(s);
-    s->deferred = s->deferred_passed = NONE;
-    s->deferred_count = s->deferred_tags = 0;
-    if (s->vote != VOTE_NONE && !s->vote_ended) {
-        ballot_end(s, result, cause, out);
-        s->vote_outcome.culprit = s->left_named.id;
-        s->vote_outcome.named = s->left_named;
-        s->vote_outcome.left = true;
-        memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);
-    }
-    if (s->connecting && !s->connect_ended) {
-        s->connect_outcome.culprit = s->left_named.id;
-        s->connect_outcome.named = s->left_named;
-        connect_failed(s, result == RESULT_GIVEN_UP ? result : connect_result(s, cause), cause, s->left_text, out);
+    deferred_clear(s);
+    ballot_left(s, result, cause, out);
+    if (s->connect.called && !s->connect.ended) {
+        s->connect.outcome.culprit = s->left.named.id;
+        s->connect.outcome.named = s->left.named;
+        connect_failed(s, result == RESULT_GIVEN_UP ? result : connect_result(s, cause), cause, s->left.text, out);
     }
 }
 
@@ -370,11 +363,11 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     }
     char copy[BOUNDS_TEXT];
     snprintf(copy, sizeof copy, "%s", text);
-    memcpy(s->left_text, copy, sizeof copy);
-    s->left_cause = result == RESULT_GIVEN_UP ? CAUSE_NONE : cause; /* of that it was never a member */
-    s->left_over = result == RESULT_OVER;
-    s->left_since = s->now;
-    if (word != LEAVE_UNSAID && s->welcomed) {
+    memcpy(s->left.text, copy, sizeof copy);
+    s->left.cause = result == RESULT_GIVEN_UP ? CAUSE_NONE : cause; /* of that it was never a member */
+    s->left.over = result == RESULT_OVER;
+    s->left.since = s->clock.now;
+    if (word != LEAVE_UNSAID && s->master.welcomed) {
         listing_leave(s, word == LEAVE_REVOKES, out);
     }
     if (s->phase == PHASE_MEMBER) { /* else the end of connect says it */
@@ -383,27 +376,20 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     }
     end_calls(s, cause, result, out);
     phase_move(MACHINE_SESSION, &s->phase, PHASE_IDLE);
-    s->master_up = false;
-    s->welcomed = false;
-    s->master_lost = 0;
-    s->frozen = false;
-    s->proposal = 0;
-    s->probes = 0;
+    s->master.up = false;
+    s->master.welcomed = false;
+    s->master.lost = 0;
+    links_no_proposal(s);
+    probing_clear(s);
     op_clear(s);
     owed_clear(s);
-    s->finished_count = 0;
-    s->finished_by = INT64_MAX;
-    s->settled = 0;
-    s->refusals = 0;
-    s->answers = 0;
+    finished_forget(s);
+    ballot_new_view(s);
+    refusal_forget(s);
     complaint_forget(s);
     tags_renew(s);
-    s->view.world = 0;
-    s->view.view = 0;
-    s->view.edges = 0;
-    memset(s->peers, 0, sizeof *s->peers * s->peer_count);
-    peers_index(s);
-    s->suspected = NONE;
+    view_clear(s);
+    peers_clear(s);
     outbox_add(out, ACT_CLOSE_MASTER);
     outbox_add(out, ACT_LINKS);
     outbox_add(out, ACT_LEFT);
@@ -412,10 +398,10 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
 static void connected(struct session *s, struct outbox *out)
 {
     phase_move(MACHINE_SESSION, &s->phase, PHASE_MEMBER);
-    s->connect_outcome.result = RESULT_OK;
-    s->connect_ended = true;
-    s->connect_ended_in = s->steps;
-    s->fresh = true;
+    s->connect.outcome.result = RESULT_OK;
+    s->connect.ended = true;
+    s->connect.ended_in = s->clock.steps;
+    ballot_member(s);
     snapshot_take(s, s->view.view, &s->view.sizes);
     outbox_add(out, ACT_CONNECTED);
 }
@@ -425,6 +411,7 @@ void join_settle(struct session *s, struct outbox *out)
     char text[BOUNDS_TEXT];
     memcpy(text, s->wish.text, sizeof text);
     if (s->wish.leave) {
+        s->left.named = s->wish.named.id != 0 ? s->wish.named : s->left.named;
         join_leave(s, s->wish.cause, (enum session_result)s->wish.result, text, s->wish.tell_master ? LEAVE_SAID : LEAVE_UNSAID,
                    out);
     } else if (s->wish.redial) {
@@ -432,17 +419,17 @@ void join_settle(struct session *s, struct outbox *out)
     } else if (s->phase == PHASE_JOINING && s->view.view != 0) {
         connected(s, out);
     }
-    s->wish.leave = s->wish.redial = false;
+    wish_done(s);
 }
 
 /* ---- time ---- */
 
 static void send_heartbeat(struct session *s, struct outbox *out)
 {
-    struct msg_heartbeat m = {.sent_ns = (uint64_t)s->now, .echo_ns = s->echo};
-    if (s->phase == PHASE_MEMBER && !s->frozen) {
+    struct msg_heartbeat m = {.sent_ns = (uint64_t)s->clock.now, .echo_ns = s->master.echo};
+    if (s->phase == PHASE_MEMBER && !s->view.frozen) {
         waits_oldest(s, &m.wait);
-        s->wait_turn = m.wait.phase == WAIT_LAUNCH && m.wait.on != 0 ? view_rank(s, m.wait.on) + 1 : s->wait_turn;
+        s->master.wait_turn = m.wait.phase == WAIT_LAUNCH && m.wait.on != 0 ? view_rank(s, m.wait.on) + 1 : s->master.wait_turn;
     }
     put_heartbeat(outbox_frame(out, FRAME_HEARTBEAT, s->run, s->view.view), &m);
     outbox_send(out, ACT_MASTER, 0);
@@ -450,16 +437,16 @@ static void send_heartbeat(struct session *s, struct outbox *out)
 
 static void tick_lost(struct session *s, struct outbox *out)
 {
-    if (MUTANT(DEADLINE_OWN) && s->phase == PHASE_JOINING && s->now >= s->connect_since + s->cfg.claim.deadline_ms * 1000000LL) {
+    if (MUTANT(DEADLINE_OWN) && s->phase == PHASE_JOINING && s->clock.now >= s->connect.since + s->cfg.claim.deadline_ms * 1000000LL) {
         join_leave(s, CAUSE_DEADLINE, RESULT_GIVEN_UP, "its own deadline", LEAVE_SAID, out);
         return;
     }
     int64_t needed = complaint_since(s);
-    if (s->phase == PHASE_DIALING && s->now >= s->connect_by) {
+    if (s->phase == PHASE_DIALING && s->clock.now >= s->connect.by) {
         char text[BOUNDS_TEXT];
-        snprintf(text, sizeof text, "%s", s->left_text[0] != 0 ? s->left_text : "the master does not answer");
+        snprintf(text, sizeof text, "%s", s->left.text[0] != 0 ? s->left.text : "the master does not answer");
         join_leave(s, CAUSE_NONE, RESULT_UNREACHABLE, text, LEAVE_UNSAID, out);
-    } else if (needed != INT64_MAX && s->now - needed >= s->cfg.master_loss_ns) {
+    } else if (needed != INT64_MAX && s->clock.now - needed >= s->cfg.master_loss_ns) {
         join_leave(s, CAUSE_LINK_LOST, RESULT_GONE, "the master was gone for too long", LEAVE_UNSAID, out);
     }
 }
@@ -470,14 +457,14 @@ void join_tick(struct session *s, struct outbox *out)
         return;
     }
     if (session_paused(s)) {
-        s->master_heard = s->now; /* M7: we slept, not the master */
+        s->master.heard = s->clock.now; /* M7: we slept, not the master */
     }
-    if (s->master_up && s->now - s->master_heard > s->stall_ns) {
+    if (s->master.up && s->clock.now - s->master.heard > s->view.stall_ns) {
         join_master_down(s, "the master does not answer", out);
     }
-    if (s->now >= s->next_heartbeat) {
-        s->next_heartbeat = s->now + s->heartbeat_ns;
-        if (s->welcomed) {
+    if (s->clock.now >= s->master.next_heartbeat) {
+        s->master.next_heartbeat = s->clock.now + s->view.heartbeat_ns;
+        if (s->master.welcomed) {
             send_heartbeat(s, out);
         }
         if (s->phase == PHASE_MEMBER) {
@@ -485,4 +472,12 @@ void join_tick(struct session *s, struct outbox *out)
         }
     }
     tick_lost(s, out);
+}
+
+void join_collect(struct session *s, struct session_event *e)
+{
+    e->outcome = s->connect.outcome;
+    e->outcome.result = s->connect.ended ? s->connect.outcome.result : RESULT_USAGE;
+    session_name(s, &e->outcome);
+    s->connect.called = s->connect.called && !s->connect.ended;
 }

@@ -15,5 +15,6 @@ void join_settle(struct session *s, struct outbox *out); /* what the step has de
 enum leave_word { LEAVE_UNSAID, LEAVE_SAID, LEAVE_REVOKES };
 void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, enum leave_word word,
                 struct outbox *out);
+void join_collect(struct session *s, struct session_event *e); /* the outcome of the call that connects */
 
 #endif

@@ -44,8 +44,8 @@ static bool lists(const struct session *s, const struct op *op, enum listed whic
 static uint32_t list(struct session *s, enum listed which, uint32_t most, struct writer *w)
 {
     uint32_t listed = 0;
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count; i++) {
+        const struct op *op = &s->ops.at[i];
         struct op_report r = {.name = op->name, .params = op->params, .digest = op->digest};
         if (!lists(s, op, which) || !report_state(op, &r)) {
             continue;
@@ -57,7 +57,7 @@ static uint32_t list(struct session *s, enum listed which, uint32_t most, struct
             r.params = 0; /* its call has returned: nobody waits for it here */
         }
         if (op->slot != NONE) {
-            r.call = s->slots[op->slot].launch.params;
+            r.call = s->slots.at[op->slot].launch.params;
         }
         put_op_report(w, &r);
         if (r.state == OP_REFUSED && r.cause == CAUSE_MISMATCH) {
@@ -72,7 +72,7 @@ static uint32_t list(struct session *s, enum listed which, uint32_t most, struct
 /* M3 decides of these lists.  What was launched here has to be listed, and fits; of what others refused as much as then fits (owe_undecided). */
 void listing_frozen(struct session *s, struct outbox *out)
 {
-    struct msg_frozen m = {.view = s->view.view, .attempt = s->attempt};
+    struct msg_frozen m = {.view = s->view.view, .attempt = s->view.attempt};
     struct writer *w = outbox_frame(out, FRAME_FROZEN, s->run, s->view.view);
     size_t at = w->used;
     put_frozen(w, &m);

@@ -23,7 +23,7 @@ enum {
 void membership_say_registered(const struct session *s, struct outbox *out)
 {
     bool named = s->cfg.world[0] != 0;
-    if (s->claiming != 0) {
+    if (s->creating.attempt != 0) {
         session_trace(out, TRACE_EVERYBODY, "registered as rank %u of %u of world '%s', waits for all of them", s->cfg.claim.rank,
                       s->cfg.claim.size, world_name_shown(s->cfg.world));
         return;
@@ -49,7 +49,7 @@ void membership_say_master_lost(struct outbox *out, const char *why)
 void membership_say_master_back(const struct session *s, struct outbox *out)
 {
     session_trace(out, TRACE_EVERYBODY, "the master is back after %.1f s",
-                  s->master_lost != 0 ? (double)(s->now - s->master_lost) / 1e9 : 0.0);
+                  s->master.lost != 0 ? (double)(s->clock.now - s->master.lost) / 1e9 : 0.0);
 }
 
 void membership_say_freeze(const struct session *s, const struct msg_freeze *m, struct outbox *out)
@@ -138,7 +138,7 @@ void membership_say_view(const struct session *s, const struct msg_view *m, stru
 
 void membership_say_left(const struct session *s, bool excluded, struct outbox *out)
 {
-    const char *why = s->left_text[0] != 0 ? s->left_text : cause_text(s->left_cause);
+    const char *why = s->left.text[0] != 0 ? s->left.text : cause_text(s->left.cause);
     session_trace(out, TRACE_EVERYBODY, "%s the run%s%s", excluded ? "excluded from" : "out of", why != NULL ? ": " : "",
                   why != NULL ? why : "");
 }

@@ -5,6 +5,7 @@
 
 #include "session/session_state.h"
 
+void view_parts_use(struct session *s, void *storage, uint32_t bytes); /* in place of the present one */
 /* One more piece; false: it is none of what comes. */
 bool view_parts_take(struct session *s, struct reader *r);
 /* The payload of a message of the master, whole: that of `e`, or all pieces if it is what they are of. */

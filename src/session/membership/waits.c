@@ -56,7 +56,7 @@ static bool waiting(const struct op *op)
 /* Ranks that have not launched are told of in turn: the master may know of one that it votes, whichever it is. */
 static uint32_t turn_of(const struct session *s, uint32_t rank)
 {
-    return MUTANT(WAIT_FIRST) ? 0 : (rank + s->view.world - s->wait_turn % s->view.world) % s->view.world;
+    return MUTANT(WAIT_FIRST) ? 0 : (rank + s->view.world - s->master.wait_turn % s->view.world) % s->view.world;
 }
 
 /* The rank that holds it up: one that has not launched; in a ring else the one whose data come from. */
@@ -82,8 +82,8 @@ static uint32_t held_up_by(const struct session *s, const struct op *op, enum wa
 static const struct slot *unmatched(const struct session *s)
 {
     const struct slot *found = NULL;
-    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count; i++) {
-        const struct slot *c = &s->slots[i];
+    for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count; i++) {
+        const struct slot *c = &s->slots.at[i];
         if (c->waits && c->partner == 0 && c->launch.space != SPACE_WINDOW && (found == NULL || c->since < found->since)) {
             found = c;
         }
@@ -112,7 +112,7 @@ static void offer(const struct session *s, struct told *t, const struct op_name 
     if (t->oldest == INT64_MAX || (launch && !alike) || (alike && before)) {
         t->oldest = since;
         t->nearest = turn;
-        *t->out = (struct peer_wait){.name = *name, .on = s->view.ids[rank], .ms = (uint32_t)((s->now - since) / 1000000),
+        *t->out = (struct peer_wait){.name = *name, .on = s->view.ids[rank], .ms = (uint32_t)((s->clock.now - since) / 1000000),
                                      .phase = (uint8_t)phase};
     }
 }
@@ -121,16 +121,16 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
 {
     struct told t = {.oldest = INT64_MAX, .out = out};
     *out = (struct peer_wait){.phase = WAIT_NONE};
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count; i++) {
+        const struct op *op = &s->ops.at[i];
         enum wait_phase phase;
         uint32_t rank = waiting(op) && op->name.space != SPACE_WINDOW ? held_up_by(s, op, &phase) : NONE;
         if (rank != NONE) {
             offer(s, &t, &op->name, rank, phase, op->since);
         }
     }
-    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count && !MUTANT(LINE_UNTOLD); i++) {
-        const struct slot *c = &s->slots[i]; /* behind one from any source: it has no number, but waits for somebody by name */
+    for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count && !MUTANT(LINE_UNTOLD); i++) {
+        const struct slot *c = &s->slots.at[i]; /* behind one from any source: it has no number, but waits for somebody by name */
         uint32_t rank = c->waits && c->launch.space != SPACE_WINDOW ? view_rank(s, c->partner) : NONE;
         if (rank != NONE) {
             struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id,
@@ -148,7 +148,7 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
     c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);
     if (c != NULL) {
         *out = (struct peer_wait){.name = {.space = c->launch.space, .tag = c->launch.tag, .to = s->id},
-                                  .ms = (uint32_t)((s->now - c->since) / 1000000), .phase = WAIT_LAUNCH};
+                                  .ms = (uint32_t)((s->clock.now - c->since) / 1000000), .phase = WAIT_LAUNCH};
     }
 }
 
@@ -170,7 +170,7 @@ static const char *vote_name(uint8_t kind)
 /* What the master has said of the one that is waited for. */
 static void add_then(const struct session *s, struct session_wait *w)
 {
-    const struct msg_heartbeat *m = &s->told;
+    const struct msg_heartbeat *m = &s->vote.told;
     if (w->peer != 0 && m->about == w->peer) {
         w->told = true;
         w->then = m->wait.phase != WAIT_NONE ? m->wait.on : 0;
@@ -189,13 +189,13 @@ static uint32_t waits_behind(const struct session *s, struct session_wait *out, 
     while (number != NULL && n < capacity) {
         for (uint32_t r = 0; r < s->view.world && n < capacity; r++) {
             if (is_behind(s, number, r)) {
-                out[n++] = (struct session_wait){.slot = (uint32_t)(c - s->slots), .name = number->name, .peer = s->view.ids[r],
+                out[n++] = (struct session_wait){.slot = (uint32_t)(c - s->slots.at), .name = number->name, .peer = s->view.ids[r],
                                                  .since = c->since, .phase = phase_name(WAIT_LAUNCH)};
             }
         }
-        bool last = c == &s->slots[s->deferred_passed];
+        bool last = c == &s->slots.at[s->deferred.passed];
         number = last ? NULL : number;
-        c = last ? c : &s->slots[c->next];
+        c = last ? c : &s->slots.at[c->next];
     }
     return n;
 }
@@ -203,19 +203,19 @@ static uint32_t waits_behind(const struct session *s, struct session_wait *out, 
 uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity)
 {
     uint32_t n = 0;
-    uint64_t caller = s->cfg.derived.callers > 0 ? s->told.vote_on : 0;
-    bool forming = s->connecting && !s->connect_ended && (ranks_missing(&s->told.seats) > 0 || caller != 0);
+    uint64_t caller = s->cfg.derived.callers > 0 ? s->vote.told.vote_on : 0;
+    bool forming = s->connect.called && !s->connect.ended && (ranks_missing(&s->vote.told.seats) > 0 || caller != 0);
     if (forming && n < capacity) {
-        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = caller, .since = s->connect_since, .phase = "formation"};
-    } else if (s->connecting && !s->connect_ended && n < capacity) {
-        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = s->told.vote_on, .since = s->connect_since, .phase = "connect"};
+        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = caller, .since = s->connect.since, .phase = "formation"};
+    } else if (s->connect.called && !s->connect.ended && n < capacity) {
+        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = s->vote.told.vote_on, .since = s->connect.since, .phase = "connect"};
     }
-    if (s->vote != VOTE_NONE && !s->vote_ended && n < capacity) {
-        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = s->told.vote_on, .since = s->vote_since,
-                                         .phase = vote_name(s->vote)};
+    if (s->vote.kind != VOTE_NONE && !s->vote.ended && n < capacity) {
+        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = s->vote.told.vote_on, .since = s->vote.since,
+                                         .phase = vote_name(s->vote.kind)};
     }
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = 0; s->ops.used > 0 && i < s->ops.count; i++) {
+        const struct op *op = &s->ops.at[i];
         for (uint32_t r = 0; waiting(op) && r < s->view.world && n < capacity; r++) {
             enum wait_phase phase = wait_of(s, op, r);
             if (phase != WAIT_NONE) {
@@ -224,8 +224,8 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
             }
         }
     }
-    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count && n < capacity; i++) {
-        const struct slot *c = &s->slots[i];
+    for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count && n < capacity; i++) {
+        const struct slot *c = &s->slots.at[i];
         if (c->waits && c->launch.space != SPACE_WINDOW) { /* without a number yet; peer 0: for any member */
             out[n++] = (struct session_wait){.name = {.space = c->launch.space, .tag = c->launch.tag}, .slot = i, .peer = c->partner,
                                              .since = c->since, .phase = phase_name(WAIT_LAUNCH)};
@@ -241,9 +241,9 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
 uint32_t session_missing(const struct session *s, uint32_t *ranks, uint32_t capacity)
 {
     uint32_t n = 0;
-    bool forming = s->connecting && !s->connect_ended;
-    for (uint32_t i = 0; forming && i < s->told.seats.count; i++) {
-        if (!ranks_claimed(&s->told.seats, i) && n++ < capacity) {
+    bool forming = s->connect.called && !s->connect.ended;
+    for (uint32_t i = 0; forming && i < s->vote.told.seats.count; i++) {
+        if (!ranks_claimed(&s->vote.told.seats, i) && n++ < capacity) {
             ranks[n - 1] = i;
         }
     }

@@ -49,7 +49,7 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
         return;
     }
     if (strcmp(w->phase, "formation") == 0) {
-        ranks_text(&s->told.seats, missing, sizeof missing);
+        ranks_text(&s->vote.told.seats, missing, sizeof missing);
         say(&t, "for these ranks of world '%s' to come: %s", s->cfg.world, missing);
         return;
     }

@@ -41,7 +41,7 @@ static void say_hold(struct session *s, const struct op *op, struct outbox *out)
 static void say_refuse(struct session *s, const struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out)
 {
     struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = cause, .culprit = culprit,
-                           .settled = op->settled != UINT32_MAX ? op->settled : s->settled};
+                           .settled = op->settled != UINT32_MAX ? op->settled : s->vote.settled};
     if (cause == CAUSE_MISMATCH) {
         m.clash = mismatch_clash(s, op);
     }
@@ -55,8 +55,7 @@ static void say_refuse(struct session *s, const struct op *op, uint8_t cause, ui
 static void record(struct session *s, struct op *op)
 {
     op_drop_marks(s, op);
-    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
-    s->records++;
+    op_record(s, op);
     bool forgets = MUTANT(REFUSE_FORGET) && op->refused != 0;
     if (forgets || op->taken) {
         op_drop(s, op);
@@ -79,7 +78,7 @@ static void end_refused(struct session *s, struct op *op, struct outbox *out)
         tag_refused(s, tag_of(s, &op->name));
         op->untold = op->culprit == s->id; /* nor heard of it: it has asked for no such word */
     }
-    slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);
+    slot_end(s, op->slot, slot_result(&s->slots.at[op->slot], op->refused), op->refused, op->culprit, out);
     op->slot = NONE;
     record(s, op);
 }
@@ -89,7 +88,7 @@ static void note_refusal(struct session *s, struct op *op, uint8_t cause, uint64
     op->refused = cause;
     op->culprit = culprit;
     op->settled = settled < op->settled ? settled : op->settled;
-    op->settled = op->settled != UINT32_MAX ? op->settled : s->settled; /* whatever a peer says */
+    op->settled = op->settled != UINT32_MAX ? op->settled : s->vote.settled; /* whatever a peer says */
     struct mark *own = mark_of(s, op, s->view.rank);
     own->refuse = cause;
     own->refuse_culprit = culprit;
@@ -109,13 +108,13 @@ static void refuse_mismatch(struct session *s, struct op *op, struct outbox *out
     uint64_t with = op->name.from;
     op->other = with < s->id ? with : s->id;
     op->culprit = with < s->id ? s->id : with;
-    refuse(s, op, CAUSE_MISMATCH, op->culprit, s->settled, out);
+    refuse(s, op, CAUSE_MISMATCH, op->culprit, s->vote.settled, out);
 }
 
 void pair_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
     (void)digest; /* the word of one needs no comparison */
-    if (!pair_owner(s, &op->name) || op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
+    if (!pair_owner(s, &op->name) || op->phase != OP_RUN || op->refused != 0 || (s->view.frozen && !MUTANT(LATE_HOLD))) {
         return;
     }
     op->whole = !partner_mark(s, op)->ready; /* B2: nothing to move, and it has not launched */
@@ -128,7 +127,7 @@ void pair_complete(struct session *s, struct op *op, uint64_t digest, struct out
 
 static void end_lost(struct session *s, uint32_t slot, uint64_t culprit, struct outbox *out)
 {
-    s->slots[slot].outcome.view_ended = true;
+    s->slots.at[slot].outcome.view_ended = true;
     slot_sizes(s, slot, s->view.view, &s->view.sizes);
     slot_end(s, slot, RESULT_LOST, CAUSE_PEER_LOST, culprit, out);
 }
@@ -136,12 +135,12 @@ static void end_lost(struct session *s, uint32_t slot, uint64_t culprit, struct 
 /* B10, B14: a call that nobody can answer in this view has ended, without a number. */
 bool pair_ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
 {
-    const struct slot *c = &s->slots[slot];
+    const struct slot *c = &s->slots.at[slot];
     bool any = c->partner == 0;
     if (c->launch.within != 0 && c->launch.within != s->view.view && !MUTANT(WITHIN_NOT)) { /* O1 */
-        end_lost(s, slot, s->lost_id, out);
-    } else if (any && c->launch.known < s->lost_view && !MUTANT(ANY_LATELOSS)) {
-        end_lost(s, slot, s->lost_id, out);
+        end_lost(s, slot, s->view.lost_id, out);
+    } else if (any && c->launch.known < s->view.lost_in && !MUTANT(ANY_LATELOSS)) {
+        end_lost(s, slot, s->view.lost_id, out);
     } else if (any && s->view.world < 2) {
         slot_sizes(s, slot, s->view.view, &s->view.sizes);
         slot_end(s, slot, RESULT_ALONE, CAUSE_NONE, 0, out);
@@ -156,7 +155,7 @@ bool pair_ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
 /* Takes what is owed to the pair, or its next number; null: the call has ended. */
 static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct outbox *out)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     struct op_name name = tag_name(t);
     c->launch.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
     bool last = MUTANT(FAILED_LAST) && c->launch.receives && op_find(s, &name) != NULL;
@@ -196,7 +195,7 @@ static uint8_t unable(const struct slot *c)
 
 static void deliver(struct session *s, struct op *op, const void *payload, uint32_t bytes, struct outbox *out)
 {
-    struct slot *c = &s->slots[op->slot];
+    struct slot *c = &s->slots.at[op->slot];
     c->outcome.rx_bytes = bytes;
     if (bytes > 0) {
         memcpy(c->launch.out, payload, bytes);
@@ -208,7 +207,7 @@ static void take_eager(struct session *s, struct op *op, struct outbox *out)
 {
     const struct mark *m = partner_mark(s, op);
     uint32_t rank = pair_partner(s, &op->name);
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     uint64_t due = work_takes(s, l, rank).count * dtype_size((enum dtype)l->params.dtype);
     if (m->park != 0 && m->park_bytes != due) { /* announced with other parameters than it came with */
         refuse_mismatch(s, op, out);
@@ -221,12 +220,12 @@ static void take_eager(struct session *s, struct op *op, struct outbox *out)
 
 static void receive_start(struct session *s, struct op *op, struct outbox *out)
 {
-    struct slot *c = &s->slots[op->slot];
+    struct slot *c = &s->slots.at[op->slot];
     uint32_t rank = pair_partner(s, &op->name), slot = op->slot;
     if (op->refused != 0) { /* before we came (B5) */
         end_refused(s, op, out);
     } else if (unable(c) != CAUSE_NONE) {
-        refuse(s, op, unable(c), s->id, s->settled, out);
+        refuse(s, op, unable(c), s->id, s->vote.settled, out);
     } else if (mismatch_with(s, op, rank)) {
         refuse_mismatch(s, op, out);
     } else if (path_used(s, &op->name)) {
@@ -247,7 +246,7 @@ static void receive_start(struct session *s, struct op *op, struct outbox *out)
 void pair_match(struct session *s, struct tag *box, struct outbox *out)
 {
     uint64_t source;
-    while (box->waiting != NONE && !s->frozen) {
+    while (box->waiting != NONE && !s->view.frozen) {
         uint32_t slot = box->waiting;
         struct tag *t = pair_next(s, box, &source);
         if (t == NULL) {
@@ -255,13 +254,13 @@ void pair_match(struct session *s, struct tag *box, struct outbox *out)
         }
         pair_leave_line(s, box, slot);
         for (uint32_t i = box->heard, next; MUTANT(ANY_DROP) && i != NONE; i = next) {
-            next = s->ops[i].heard_next;
-            if (s->ops[i].name.from != source) {
-                heard_unlist(s, &s->ops[i]);
+            next = s->ops.at[i].heard_next;
+            if (s->ops.at[i].name.from != source) {
+                heard_unlist(s, &s->ops.at[i]);
             }
         }
-        s->slots[slot].partner = source;
-        s->slots[slot].outcome.source = roster_rank(s, source); /* nobody is lost since the call (B14): it counts as the call does */
+        s->slots.at[slot].partner = source;
+        s->slots.at[slot].outcome.source = roster_rank(s, source); /* nobody is lost since the call (B14): it counts as the call does */
         struct op *op = number(s, slot, t, out);
         if (op != NULL) {
             receive_start(s, op, out);
@@ -280,7 +279,7 @@ static void ask(struct session *s, struct op *op, uint8_t cause, struct outbox *
     }
     say_refuse(s, op, cause, s->id, out);
     if (MUTANT(ASK_BELIEVE)) {
-        slot_end(s, op->slot, slot_result(&s->slots[op->slot], cause), cause, s->id, out);
+        slot_end(s, op->slot, slot_result(&s->slots.at[op->slot], cause), cause, s->id, out);
         op->slot = NONE;
         op_drop(s, op);
     }
@@ -288,7 +287,7 @@ static void ask(struct session *s, struct op *op, uint8_t cause, struct outbox *
 
 static void send_start(struct session *s, struct op *op, struct outbox *out)
 {
-    struct slot *c = &s->slots[op->slot];
+    struct slot *c = &s->slots.at[op->slot];
     uint32_t rank = pair_partner(s, &op->name), slot = op->slot;
     if (op->refused != 0 && !MUTANT(LATE_WAITS)) { /* the receiver's word was here before we came (B5) */
         slot_end(s, slot, slot_result(c, op->refused), op->refused, op->culprit, out);
@@ -307,7 +306,7 @@ static void send_start(struct session *s, struct op *op, struct outbox *out)
 
 static void launch(struct session *s, uint32_t slot, struct outbox *out)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     bool any = c->partner == 0;
     if ((any || !MUTANT(NOPARTNER)) && pair_ended_by_view(s, slot, out)) {
         return;
@@ -351,7 +350,7 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
 
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     if (c->launch.within == SESSION_LAST_VIEW) {
         c->launch.within = s->window_view;
     }
@@ -437,7 +436,7 @@ bool pair_hold(struct session *s, const struct said *said, const struct msg_hold
         return true;
     }
     uint32_t slot = op->slot;
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     if (op->eager) {
         c->outcome.tx_bytes = work_sends(s, &c->launch, 0).count * dtype_size((enum dtype)c->launch.params.dtype);
     }
@@ -450,7 +449,7 @@ bool pair_hold(struct session *s, const struct said *said, const struct msg_hold
 
 bool pair_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    bool said = op->phase == OP_DONE || op->refused != 0 || s->frozen;
+    bool said = op->phase == OP_DONE || op->refused != 0 || s->view.frozen;
     (void)out;
     if (!pair_owner(s, &op->name) || s->view.ids[rank] != op->name.from || !said) {
         return false;
@@ -469,8 +468,8 @@ static void asked(struct session *s, struct op *op, const struct msg_refuse *m, 
     if (op->refused != 0 || (MUTANT(OWNER_ASLEEP) && op->phase == OP_GHOST)) {
         return; /* B4: the first cause stands */
     }
-    bool least = MUTANT(SETTLED_LEAST) && s->settled < m->settled;
-    refuse(s, op, m->cause, m->culprit, least ? s->settled : m->settled, out);
+    bool least = MUTANT(SETTLED_LEAST) && s->vote.settled < m->settled;
+    refuse(s, op, m->cause, m->culprit, least ? s->vote.settled : m->settled, out);
     if (op->phase == OP_GHOST) {
         heard(s, op, out);
     }
@@ -500,7 +499,7 @@ static void refused(struct session *s, struct op *op, const struct msg_refuse *m
     if (own) { /* the receiver may not have come to this number */
         tag_refused(s, tag_of(s, &op->name));
     }
-    slot_end(s, op->slot, slot_result(&s->slots[op->slot], m->cause), m->cause, m->culprit, out);
+    slot_end(s, op->slot, slot_result(&s->slots.at[op->slot], m->cause), m->cause, m->culprit, out);
     told(s, op, out);
 }
 
@@ -530,15 +529,15 @@ bool pair_refusal(struct session *s, const struct said *said, const struct msg_r
 
 void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
 {
-    if (op->phase != OP_RUN || op->refused != 0 || op->asked != 0 || s->frozen) {
+    if (op->phase != OP_RUN || op->refused != 0 || op->asked != 0 || s->view.frozen) {
         return;
     }
-    if (MUTANT(ANY_GIVEUP) && s->slots[op->slot].launch.root_rank == SESSION_ANY) {
-        slot_end(s, op->slot, slot_result(&s->slots[op->slot], cause), cause, s->id, out);
+    if (MUTANT(ANY_GIVEUP) && s->slots.at[op->slot].launch.root_rank == SESSION_ANY) {
+        slot_end(s, op->slot, slot_result(&s->slots.at[op->slot], cause), cause, s->id, out);
         op->slot = NONE;
         op_drop(s, op);
     } else if (pair_owner(s, &op->name)) {
-        refuse(s, op, cause, s->id, s->settled, out);
+        refuse(s, op, cause, s->id, s->vote.settled, out);
     } else {
         ask(s, op, cause, out);
     }
@@ -546,10 +545,10 @@ void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox
 
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out)
 {
-    struct tag *box = heard_box(s, s->slots[slot].launch.space, s->slots[slot].launch.tag, false);
+    struct tag *box = heard_box(s, s->slots.at[slot].launch.space, s->slots.at[slot].launch.tag, false);
     PCCL_ASSERT(box != NULL);
     pair_leave_line(s, box, slot);
-    slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, s->id, out);
+    slot_end(s, slot, slot_result(&s->slots.at[slot], cause), cause, s->id, out);
     pair_match(s, box, out);
 }
 

@@ -28,11 +28,11 @@ void heard_listen(struct session *s, struct op *op)
         peers_unheard(s, op->name.from);
         return;
     }
-    uint32_t i = (uint32_t)(op - s->ops);
+    uint32_t i = (uint32_t)(op - s->ops.at);
     op->listed = true;
     op->heard_next = NONE;
     op->heard_prev = box->heard_last;
-    *(box->heard == NONE ? &box->heard : &s->ops[box->heard_last].heard_next) = i;
+    *(box->heard == NONE ? &box->heard : &s->ops.at[box->heard_last].heard_next) = i;
     box->heard_last = i;
 }
 
@@ -43,8 +43,8 @@ void heard_unlist(struct session *s, struct op *op)
         return;
     }
     op->listed = false;
-    *(op->heard_prev == NONE ? &box->heard : &s->ops[op->heard_prev].heard_next) = op->heard_next;
-    *(op->heard_next == NONE ? &box->heard_last : &s->ops[op->heard_next].heard_prev) = op->heard_prev;
+    *(op->heard_prev == NONE ? &box->heard : &s->ops.at[op->heard_prev].heard_next) = op->heard_next;
+    *(op->heard_next == NONE ? &box->heard_last : &s->ops.at[op->heard_next].heard_prev) = op->heard_prev;
 }
 
 /* ---- receives that wait ---- */
@@ -57,7 +57,7 @@ static struct op_name name_in(const struct session *s, const struct tag *box, co
 
 bool pair_wait(struct session *s, uint32_t slot)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     struct tag *box = heard_box(s, c->launch.space, c->launch.tag, true);
     if (box == NULL) {
         return false;
@@ -72,7 +72,7 @@ bool pair_wait(struct session *s, uint32_t slot)
     }
     c->next = NONE;
     c->prev = box->waiting_last;
-    *(box->waiting == NONE ? &box->waiting : &s->slots[box->waiting_last].next) = slot;
+    *(box->waiting == NONE ? &box->waiting : &s->slots.at[box->waiting_last].next) = slot;
     box->waiting_last = slot;
     slot_wait(s, slot, true);
     return true;
@@ -80,10 +80,10 @@ bool pair_wait(struct session *s, uint32_t slot)
 
 void pair_leave_line(struct session *s, struct tag *box, uint32_t slot)
 {
-    struct slot *c = &s->slots[slot];
+    struct slot *c = &s->slots.at[slot];
     PCCL_ASSERT(c->prev != NONE || box->waiting == slot);
-    *(c->prev == NONE ? &box->waiting : &s->slots[c->prev].next) = c->next;
-    *(c->next == NONE ? &box->waiting_last : &s->slots[c->next].prev) = c->prev;
+    *(c->prev == NONE ? &box->waiting : &s->slots.at[c->prev].next) = c->next;
+    *(c->next == NONE ? &box->waiting_last : &s->slots.at[c->next].prev) = c->prev;
     if (c->partner != 0) {
         struct op_name name = name_in(s, box, c);
         struct tag *t = tag_of(s, &name);
@@ -96,9 +96,9 @@ void pair_leave_line(struct session *s, struct tag *box, uint32_t slot)
 
 void pair_close_lines(struct session *s)
 {
-    for (uint32_t i = 0; i < s->tag_used; i++) {
-        s->tags[i].waiting = s->tags[i].waiting_last = NONE;
-        s->tags[i].queued = 0;
+    for (uint32_t i = 0; i < s->tags.used; i++) {
+        s->tags.at[i].waiting = s->tags.at[i].waiting_last = NONE;
+        s->tags.at[i].queued = 0;
     }
 }
 
@@ -109,22 +109,22 @@ void pair_close_lines(struct session *s)
 static struct tag *owing(struct session *s, struct tag *box)
 {
     struct tag *first = NULL;
-    for (uint32_t i = 0; box->unowed != s->owed_ever && i < s->tag_used; i++) {
-        struct tag *t = &s->tags[i];
+    for (uint32_t i = 0; box->unowed != s->owed.ever && i < s->tags.used; i++) {
+        struct tag *t = &s->tags.at[i];
         bool fits = t->space == box->space && t->tag == box->tag && t->to == s->id && t->from != 0 && t->owed != NONE;
         if (fits && (first == NULL || t->from < first->from)) {
             first = t;
         }
     }
-    box->unowed = first == NULL ? s->owed_ever : box->unowed;
+    box->unowed = first == NULL ? s->owed.ever : box->unowed;
     return first;
 }
 
 /* Messages of one source have come in any order after a link was made again: the one with its next number. */
 static struct tag *announced(struct session *s, const struct tag *box)
 {
-    for (uint32_t i = box->heard; i != NONE; i = s->ops[i].heard_next) {
-        const struct op *op = &s->ops[i];
+    for (uint32_t i = box->heard; i != NONE; i = s->ops.at[i].heard_next) {
+        const struct op *op = &s->ops.at[i];
         struct tag *t = tag_of(s, &op->name);
         if (t != NULL && t->next_seq == op->name.seq && (op->refused == 0 || !MUTANT(FAILED_SKIP))) {
             return t;
@@ -135,7 +135,7 @@ static struct tag *announced(struct session *s, const struct tag *box)
 
 struct tag *pair_next(struct session *s, struct tag *box, uint64_t *source)
 {
-    const struct slot *c = &s->slots[box->waiting];
+    const struct slot *c = &s->slots.at[box->waiting];
     struct op_name name = name_in(s, box, c);
     struct tag *t = c->partner != 0 ? tag_of(s, &name) : NULL;
     if (c->partner == 0) {

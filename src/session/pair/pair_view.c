@@ -13,8 +13,8 @@
 static void end_blocked(struct session *s, uint32_t slot, const struct msg_view *m, struct outbox *out)
 {
     slot_sizes(s, slot, m->view, &m->sizes);
-    slot_end(s, slot, RESULT_LOST, CAUSE_BLOCKED, s->slots[slot].partner, out);
-    memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
+    slot_end(s, slot, RESULT_LOST, CAUSE_BLOCKED, s->slots.at[slot].partner, out);
+    memcpy(s->slots.at[slot].outcome.text, m->text, sizeof m->text);
 }
 
 /* What waits goes on, or has nobody to wait for any more (B10, B14). */
@@ -23,12 +23,12 @@ static void line_on(struct session *s, struct tag *box, const struct msg_view *m
     uint64_t cycle = m->cause == CAUSE_BLOCKED ? m->culprit : 0; /* who votes; of a receive from any source who receives */
     uint32_t next;
     for (uint32_t slot = box->waiting; slot != NONE; slot = next) {
-        struct slot *c = &s->slots[slot];
+        struct slot *c = &s->slots.at[slot];
         next = c->next;
         if (c->partner == 0 && MUTANT(ANY_NOLOSS)) {
             continue;
         }
-        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE : c->launch.known >= s->lost_view;
+        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE : c->launch.known >= s->view.lost_in;
         if (!stays) {
             pair_leave_line(s, box, slot);
             (void)pair_ended_by_view(s, slot, out);
@@ -43,8 +43,8 @@ static void line_on(struct session *s, struct tag *box, const struct msg_view *m
 void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *out)
 {
     struct owed ignored;
-    for (uint32_t i = 0; i < s->tag_used; i++) {
-        struct tag *t = &s->tags[i];
+    for (uint32_t i = 0; i < s->tags.used; i++) {
+        struct tag *t = &s->tags.at[i];
         if (t->to == 0) {
             continue;
         }

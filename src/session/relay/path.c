@@ -27,7 +27,7 @@ bool path_speaker(const struct session *s, uint32_t from, const struct op_name *
 
 bool path_passed_on(const struct session *s, uint32_t from, const struct op_name *name)
 {
-    uint64_t peer = s->peers[from].id;
+    uint64_t peer = s->peers.at[from].id;
     return path_used(s, name) && name->from != peer && name->to != peer;
 }
 
@@ -43,7 +43,7 @@ struct op_name path_name(const struct op *op, uint64_t from, uint64_t to)
 
 static void say_path(const struct session *s, uint32_t rank, uint32_t with, struct outbox *out)
 {
-    const struct peer *p = &s->peers[s->view.peer[with]];
+    const struct peer *p = &s->peers.at[s->view.peer[with]];
     struct msg_path m = {.with = s->view.ids[with], .up = peer_reachable(s, with) && !complaint_silent(s, p)};
     put_path(outbox_frame(out, FRAME_PATH, s->run, s->view.view), &m);
     outbox_send(out, ACT_PEERS, s->view.ids[rank]);
@@ -57,7 +57,7 @@ void path_tell(struct session *s, uint32_t rank, struct outbox *out)
         if (reached) {
             say_path(s, other, rank, out);
         }
-        if (peer_reachable(s, rank) && (reached || s->peers[s->view.peer[other]].suspected != CAUSE_NONE)) {
+        if (peer_reachable(s, rank) && (reached || s->peers.at[s->view.peer[other]].suspected != CAUSE_NONE)) {
             say_path(s, rank, other, out);
         }
     }
@@ -66,7 +66,7 @@ void path_tell(struct session *s, uint32_t rank, struct outbox *out)
 /* READY: whatever else is of lanes is not meant. */
 void path_announce(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     struct msg_ready m = {.name = path_name(op, s->id, s->view.ids[rank]), .params = l->params, .launch = 1,
                           .expects = work_takes(s, l, rank).count};
     put_ready(outbox_frame(out, FRAME_READY, s->run, s->view.view), &m);
@@ -77,15 +77,15 @@ void path_announce(struct session *s, struct op *op, uint32_t rank, struct outbo
 
 static struct mark *neighbour(struct session *s, uint32_t at, uint32_t rank)
 {
-    return mark_of(s, &s->ops[at - 1], rank);
+    return mark_of(s, &s->ops.at[at - 1], rank);
 }
 
 /* Its parts have their turn when those of the operations before it are in place. */
 void path_enter(struct session *s, struct op *op, uint32_t rank)
 {
-    struct peer *p = &s->peers[s->view.peer[rank]];
+    struct peer *p = &s->peers.at[s->view.peer[rank]];
     struct mark *m = mark_of(s, op, rank); /* as it has asked */
-    uint32_t at = (uint32_t)(op - s->ops) + 1;
+    uint32_t at = (uint32_t)(op - s->ops.at) + 1;
     s->turns = true;
     if (!m->parted) {
         m->parted = true;
@@ -100,7 +100,7 @@ void path_leave(struct session *s, struct op *op, uint32_t rank)
 {
     if (op_mark(s, op, rank)->parted) {
         struct mark *m = mark_of(s, op, rank);
-        struct peer *p = &s->peers[s->view.peer[rank]];
+        struct peer *p = &s->peers.at[s->view.peer[rank]];
         *(m->part_before == 0 ? &p->part_first : &neighbour(s, m->part_before, rank)->part_next) = m->part_next;
         *(m->part_next == 0 ? &p->part_last : &neighbour(s, m->part_next, rank)->part_before) = m->part_before;
         m->parted = false;
@@ -110,7 +110,7 @@ void path_leave(struct session *s, struct op *op, uint32_t rank)
 
 void path_stop(struct session *s, struct op *op)
 {
-    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
-        path_leave(s, op, s->marks[i].rank);
+    for (uint32_t i = op->marks; i != NONE; i = s->marks.at[i].after) {
+        path_leave(s, op, s->marks.at[i].rank);
     }
 }

@@ -21,13 +21,13 @@ static struct path_range in_bytes(const struct session_launch *l, struct work_ra
 
 struct path_range path_gives(const struct session *s, const struct op *op, uint32_t rank)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     return in_bytes(l, work_sends(s, l, rank));
 }
 
 struct path_range path_takes(const struct session *s, const struct op *op, uint32_t rank)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
+    const struct session_launch *l = &s->slots.at[op->slot].launch;
     return in_bytes(l, work_takes(s, l, rank));
 }
 
@@ -77,7 +77,7 @@ static void say_part(struct session *s, struct op *op, uint32_t rank, uint32_t b
     put_part(outbox_frame(out, FRAME_PART, s->run, s->view.view), &m);
     struct action *a = outbox_send_many(out, ACT_PEERS);
     a->slot = op->slot;
-    outbox_lend(out, a, (const unsigned char *)s->slots[op->slot].launch.in + path_gives(s, op, rank).at + mark->said, bytes);
+    outbox_lend(out, a, (const unsigned char *)s->slots.at[op->slot].launch.in + path_gives(s, op, rank).at + mark->said, bytes);
     outbox_dest(out, a, via);
     mark->said += bytes;
 }
@@ -86,7 +86,7 @@ static void say_part(struct session *s, struct op *op, uint32_t rank, uint32_t b
 static void go_on(struct session *s, uint32_t rank, struct outbox *out)
 {
     uint32_t most = s->view.plan.frame_bytes < P2P_PART_BYTES ? s->view.plan.frame_bytes : P2P_PART_BYTES;
-    struct op *op = &s->ops[s->peers[s->view.peer[rank]].part_first - 1];
+    struct op *op = &s->ops.at[s->peers.at[s->view.peer[rank]].part_first - 1];
     uint64_t all = path_gives(s, op, rank).bytes, ahead = (uint64_t)PATH_PARTS * most * (MUTANT(PARTS_ALL) ? 1000 : 1);
     uint64_t via = view_relay(s, s->id, s->view.ids[rank]);
     const struct mark *m = op_mark(s, op, rank);
@@ -97,8 +97,8 @@ static void go_on(struct session *s, uint32_t rank, struct outbox *out)
 
 void path_settle(struct session *s, struct outbox *out)
 {
-    for (uint32_t r = next_apart(s, 0); !s->frozen && r < s->view.world; r = next_apart(s, r + 1)) {
-        if (s->peers[s->view.peer[r]].part_first != 0) {
+    for (uint32_t r = next_apart(s, 0); !s->view.frozen && r < s->view.world; r = next_apart(s, r + 1)) {
+        if (s->peers.at[s->view.peer[r]].part_first != 0) {
             go_on(s, r, out);
         }
     }

@@ -49,7 +49,7 @@ enum path_pass path_passes(struct session *s, const struct said *said, struct ou
     if (s->view.edges == 0 || !words || !get_part_name(&r, &name) || name.to == 0 || name.from == s->id || name.to == s->id) {
         return PATH_OWN;
     }
-    uint64_t peer = s->peers[said->from].id, to = name.from == peer ? name.to : name.to == peer ? name.from : 0;
+    uint64_t peer = s->peers.at[said->from].id, to = name.from == peer ? name.to : name.to == peer ? name.from : 0;
     if (to == 0 || view_relay(s, peer, to) != s->id || !is_sound(h->type, whole, peer)) {
         return PATH_LIE;
     }
@@ -65,14 +65,13 @@ enum path_pass path_passes(struct session *s, const struct said *said, struct ou
 bool path_message(struct session *s, uint32_t from, struct reader *r)
 {
     struct msg_path m;
-    if (!get_path(r, &m) || view_relay(s, s->id, m.with) != s->peers[from].id || view_rank(s, m.with) == NONE) {
+    if (!get_path(r, &m) || view_relay(s, s->id, m.with) != s->peers.at[from].id || view_rank(s, m.with) == NONE) {
         return false;
     }
-    struct peer *p = &s->peers[s->view.peer[view_rank(s, m.with)]];
+    struct peer *p = &s->peers.at[s->view.peer[view_rank(s, m.with)]];
     p->path_up = m.up != 0;
     if (p->path_up) {
-        p->replay = 0;
-        s->replaying = true;
+        peers_replay(s, p);
     } else {
         complaint_path(s, p);
     }
@@ -83,7 +82,7 @@ bool path_message(struct session *s, uint32_t from, struct reader *r)
 static struct op *meant(struct session *s, const struct op_name *name)
 {
     struct op_name operation = path_operation(name);
-    struct op *op = s->frozen ? NULL : op_find(s, &operation);
+    struct op *op = s->view.frozen ? NULL : op_find(s, &operation);
     bool runs = op != NULL && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0;
     return runs && carrier_relays(s, op, pair_partner(s, name)) ? op : NULL;
 }
@@ -105,7 +104,7 @@ bool path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
     if (m.bytes > all.bytes - mark->here) {
         return path_passed_on(s, from, &m.name);
     }
-    struct slot *c = &s->slots[op->slot];
+    struct slot *c = &s->slots.at[op->slot];
     memcpy((unsigned char *)c->launch.out + all.at + mark->here, payload, m.bytes);
     mark->here += m.bytes;
     c->outcome.rx_bytes += m.bytes;

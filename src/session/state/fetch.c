@@ -11,6 +11,7 @@
 #include "session/state/entries.h"
 #include "session/state/fetch.h"
 #include "session/state/holder.h"
+#include "session/state/fetch_sources.h"
 #include "session/tables/peers.h"
 #include "session/tables/trace.h"
 
@@ -23,7 +24,7 @@ enum {
 
 static void say_staged(struct session *s, struct outbox *out)
 {
-    if (!s->welcomed) {
+    if (!s->master.welcomed) {
         return; /* said again when the master is back */
     }
     struct msg_staged m = {.number = s->fetch.elected.number,
@@ -102,73 +103,10 @@ static void ask_leaf(struct session *s, uint32_t leaf, uint32_t source, struct o
     s->state->leaf_state[leaf] = LEAF_ASKED;
     s->fetch.asked[source]++;
     s->fetch.ask[s->fetch.asks].leaf = leaf;
-    s->fetch.ask[s->fetch.asks].at = s->now;
+    s->fetch.ask[s->fetch.asks].at = s->clock.now;
     s->fetch.ask[s->fetch.asks++].source = source;
     put_leaf_want(outbox_frame(out, FRAME_LEAF_WANT, s->run, s->view.view), &m);
     send_to_source(s, source, out);
-}
-
-/* ---- sources ---- */
-
-static uint32_t source_find(const struct session *s, uint64_t id)
-{
-    for (uint32_t i = 0; i < s->fetch.source_count; i++) {
-        if (s->fetch.holders[i] == id) {
-            return i;
-        }
-    }
-    return NONE;
-}
-
-static bool source_in_reach(const struct session *s, uint64_t id)
-{
-    return id != s->id && view_rank(s, id) != NONE && view_relay(s, s->id, id) == 0;
-}
-
-/* The living holder with the least to do, from `first` on; NONE if none is below `limit`. */
-static uint32_t source_idle(const struct session *s, uint32_t limit)
-{
-    uint32_t best = NONE;
-    for (uint32_t k = 0; k < s->fetch.holder_count; k++) {
-        uint32_t i = (s->fetch.first + k) % s->fetch.holder_count;
-        if (!s->fetch.holder_down[i] && s->fetch.asked[i] < limit) {
-            limit = s->fetch.asked[i];
-            best = i;
-        }
-    }
-    return best;
-}
-
-static void ask_drop(struct session *s, uint32_t ask)
-{
-    s->fetch.asked[s->fetch.ask[ask].source]--;
-    s->fetch.ask[ask] = s->fetch.ask[--s->fetch.asks];
-}
-
-static void leaf_want_again(struct session *s, uint32_t leaf)
-{
-    bool whole = s->state->entries[sync_entry_of(s->state, leaf)].inequality;
-    uint32_t *cursor = whole ? &s->fetch.whole_cursor : &s->fetch.cursor;
-    s->state->leaf_state[leaf] = whole ? LEAF_WANTED_WHOLE : LEAF_WANTED;
-    *cursor = leaf < *cursor ? leaf : *cursor;
-}
-
-/* It is not asked again in this round; what it was asked goes to the others. */
-static void source_lost(struct session *s, uint32_t source, bool lied)
-{
-    if (lied && s->fetch.liar == 0) {
-        s->fetch.liar = s->fetch.holders[source];
-    }
-    s->fetch.holder_down[source] = true;
-    for (uint32_t i = s->fetch.asks; i-- > 0;) {
-        if (s->fetch.ask[i].source == source) {
-            leaf_want_again(s, s->fetch.ask[i].leaf);
-            ask_drop(s, i);
-        }
-    }
-    if (s->fetch.manifest_from == source && !s->fetch.content_known) {
-        s->fetch.manifest_from = NONE;
-    }
 }
 
 /* ---- what comes next ---- */
@@ -350,21 +288,13 @@ static void round_begin(struct session *s, const struct msg_elected *m)
     s->fetch.whole_known = !s->fetch.take_whole;
 }
 
-static void add_source(struct session *s, uint64_t id)
-{
-    uint32_t i = s->fetch.source_count++;
-    s->fetch.holders[i] = id;
-    s->fetch.holder_down[i] = !source_in_reach(s, id);
-    s->fetch.asked[i] = 0;
-}
-
 /* A receiver has itself left out, so the holders leave room for a whole_source that is none of them. */
 static bool read_sources(struct session *s, const struct msg_elected *m, struct reader *r)
 {
     for (uint32_t i = 0; i < m->holders; i++) {
         uint64_t id = get_u64(r);
         if (s->fetch.receiving) {
-            add_source(s, id);
+            source_add(s, id);
         }
     }
     s->fetch.holder_count = s->fetch.source_count;
@@ -377,7 +307,7 @@ static bool read_sources(struct session *s, const struct msg_elected *m, struct 
         s->fetch.whole = source_find(s, m->whole_source);
         if (s->fetch.whole == NONE) {
             s->fetch.whole = s->fetch.source_count;
-            add_source(s, m->whole_source);
+            source_add(s, m->whole_source);
         }
     }
     return reader_done(r);
@@ -387,7 +317,7 @@ void fetch_elected(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_elected m;
     bool good = get_elected(r, &m) && m.holders + (m.role == SYNC_RECEIVER) <= s->cfg.max_members;
-    if (good && (!holder_is_voting(s) || m.number != s->answered)) {
+    if (good && (!holder_is_voting(s) || m.number != s->vote.answered)) {
         return; /* a vote that is over */
     }
     if (good && s->fetch.active && m.round == s->fetch.elected.round) {
@@ -558,16 +488,6 @@ void fetch_entries(struct session *s, uint64_t peer, const struct msg_entries *m
     }
 }
 
-static uint32_t ask_find(const struct session *s, uint32_t source, uint32_t leaf)
-{
-    for (uint32_t i = 0; i < s->fetch.asks; i++) {
-        if (s->fetch.ask[i].source == source && s->fetch.ask[i].leaf == leaf) {
-            return i;
-        }
-    }
-    return NONE;
-}
-
 void fetch_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m, const void *payload, struct outbox *out)
 {
     uint32_t source = answer_source(s, peer, m->number, m->round);
@@ -575,7 +495,7 @@ void fetch_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m, cons
         return;
     }
     uint32_t leaf = s->state->entries[m->entry].first_leaf + (uint32_t)m->leaf;
-    uint32_t ask = ask_find(s, source, leaf);
+    uint32_t ask = source_asked(s, source, leaf);
     if (ask == NONE) {
         return;
     }
@@ -587,10 +507,10 @@ void fetch_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m, cons
         fetch_advance(s, out);
         return;
     }
-    int64_t took = s->now - s->fetch.ask[ask].at;
-    ask_drop(s, ask);
+    int64_t took = s->clock.now - s->fetch.ask[ask].at;
+    source_answered(s, ask);
     s->fetch.rtt_ns = took < s->fetch.rtt_ns ? took : s->fetch.rtt_ns;
-    (void)flow_window_arrived(&s->fetch.flow, s->now, s->fetch.rtt_ns);
+    (void)flow_window_arrived(&s->fetch.flow, s->clock.now, s->fetch.rtt_ns);
     memcpy(s->state->staging + s->state->stage_at[leaf] - 1, payload, size);
     s->state->leaf_state[leaf] = LEAF_HERE;
     s->fetch.missing--;

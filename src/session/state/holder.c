@@ -18,7 +18,7 @@ bool holder_has_room(const struct session *s)
 
 bool holder_is_voting(const struct session *s)
 {
-    return s->vote == VOTE_SYNC && !s->vote_ended && s->state != NULL;
+    return s->vote.kind == VOTE_SYNC && !s->vote.ended && s->state != NULL;
 }
 
 static void send_answer(struct session *s, uint64_t peer, const void *data, uint32_t bytes, struct outbox *out)

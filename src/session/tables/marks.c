@@ -11,7 +11,7 @@
 
 static uint32_t *bucket_of(const struct session *s, uint32_t op, uint32_t rank)
 {
-    return &s->mark_bucket[mix64(op, (uint64_t)rank << 32) & (s->mark_buckets - 1)];
+    return &s->marks.bucket[mix64(op, (uint64_t)rank << 32) & (s->marks.buckets - 1)];
 }
 
 size_t mark_table_bytes(uint32_t count)
@@ -22,32 +22,32 @@ size_t mark_table_bytes(uint32_t count)
 void mark_table_use(struct session *s, void *storage, uint32_t count)
 {
     struct mark *marks = storage;
-    if (s->mark_count > 0) {
-        memcpy(marks, s->marks, s->mark_count * sizeof *marks);
+    if (s->marks.count > 0) {
+        memcpy(marks, s->marks.at, s->marks.count * sizeof *marks);
     }
-    s->marks = marks;
-    s->mark_bucket = (uint32_t *)(void *)(marks + count);
-    s->mark_buckets = rows_for(1, count);
-    s->mark_free = NONE;
-    chains_clear(s->mark_bucket, s->mark_buckets);
+    s->marks.at = marks;
+    s->marks.bucket = (uint32_t *)(void *)(marks + count);
+    s->marks.buckets = rows_for(1, count);
+    s->marks.free = NONE;
+    chains_clear(s->marks.bucket, s->marks.buckets);
     for (uint32_t i = count; i-- > 0;) {
-        bool used = i < s->mark_count && marks[i].op != NONE;
-        uint32_t *head = used ? bucket_of(s, marks[i].op, marks[i].rank) : &s->mark_free;
+        bool used = i < s->marks.count && marks[i].op != NONE;
+        uint32_t *head = used ? bucket_of(s, marks[i].op, marks[i].rank) : &s->marks.free;
         marks[i].op = used ? marks[i].op : NONE;
         marks[i].next = *head;
         *head = i;
     }
-    s->mark_count = count;
+    s->marks.count = count;
 }
 
 /* NONE: it has said nothing. */
 static uint32_t find(const struct session *s, const struct op *op, uint32_t rank)
 {
-    uint32_t of = (uint32_t)(op - s->ops);
+    uint32_t of = (uint32_t)(op - s->ops.at);
     PCCL_ASSERT(op->marks != NONE && rank < s->view.world);
     uint32_t i = *bucket_of(s, of, rank);
-    while (i != NONE && (s->marks[i].op != of || s->marks[i].rank != rank)) {
-        i = s->marks[i].next;
+    while (i != NONE && (s->marks.at[i].op != of || s->marks.at[i].rank != rank)) {
+        i = s->marks.at[i].next;
     }
     return i;
 }
@@ -56,20 +56,20 @@ const struct mark *op_mark(const struct session *s, const struct op *op, uint32_
 {
     static const struct mark nothing;
     uint32_t i = find(s, op, rank);
-    return i != NONE ? &s->marks[i] : &nothing;
+    return i != NONE ? &s->marks.at[i] : &nothing;
 }
 
 static struct mark *add(struct session *s, struct op *op, uint32_t rank)
 {
-    uint32_t i = s->mark_free, of = (uint32_t)(op - s->ops), *head = bucket_of(s, of, rank);
+    uint32_t i = s->marks.free, of = (uint32_t)(op - s->ops.at), *head = bucket_of(s, of, rank);
     if (i == NONE) {
         return NULL;
     }
-    s->mark_free = s->marks[i].next;
-    s->mark_used++;
-    s->marks[i] = (struct mark){.op = of, .rank = rank, .next = *head, .after = op->marks};
+    s->marks.free = s->marks.at[i].next;
+    s->marks.used++;
+    s->marks.at[i] = (struct mark){.op = of, .rank = rank, .next = *head, .after = op->marks};
     *head = op->marks = i;
-    return &s->marks[i];
+    return &s->marks.at[i];
 }
 
 bool marks_begin(struct session *s, struct op *op)
@@ -81,7 +81,7 @@ bool marks_begin(struct session *s, struct op *op)
 struct mark *mark_of(struct session *s, struct op *op, uint32_t rank)
 {
     uint32_t i = find(s, op, rank);
-    return i != NONE ? &s->marks[i] : add(s, op, rank);
+    return i != NONE ? &s->marks.at[i] : add(s, op, rank);
 }
 
 struct mark *mark_heard(struct session *s, struct op *op, uint32_t rank)
@@ -96,15 +96,20 @@ struct mark *mark_heard(struct session *s, struct op *op, uint32_t rank)
 void marks_drop(struct session *s, struct op *op)
 {
     while (op->marks != NONE) {
-        uint32_t i = op->marks, *link = bucket_of(s, s->marks[i].op, s->marks[i].rank);
+        uint32_t i = op->marks, *link = bucket_of(s, s->marks.at[i].op, s->marks.at[i].rank);
         while (*link != i) {
-            link = &s->marks[*link].next;
+            link = &s->marks.at[*link].next;
         }
-        *link = s->marks[i].next;
-        op->marks = s->marks[i].after;
-        s->marks[i].op = NONE;
-        s->marks[i].next = s->mark_free;
-        s->mark_free = i;
-        s->mark_used--;
+        *link = s->marks.at[i].next;
+        op->marks = s->marks.at[i].after;
+        s->marks.at[i].op = NONE;
+        s->marks.at[i].next = s->marks.free;
+        s->marks.free = i;
+        s->marks.used--;
     }
+}
+
+void mark_table_forget(struct session *s)
+{
+    s->marks.count = 0;
 }

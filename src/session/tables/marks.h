@@ -14,5 +14,6 @@ struct mark *mark_heard(struct session *s, struct op *op, uint32_t rank);
 void marks_drop(struct session *s, struct op *op);
 size_t mark_table_bytes(uint32_t count);
 void mark_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
+void mark_table_forget(struct session *s); /* it has no entries; the next that is used finds nothing to move */
 
 #endif

@@ -10,6 +10,7 @@
 #include "session/tables/marks.h"
 #include "session/tables/optable.h"
 #include "session/tables/park.h"
+#include "session/tables/peers.h"
 #include "session/tables/tags.h"
 #include "session/tables/transitions.h"
 
@@ -17,14 +18,14 @@ static uint32_t op_hash(const struct session *s, const struct op_name *name)
 {
     uint64_t h = mix64(name->tag, name->seq | (uint64_t)name->space << 32);
     h = name->to != 0 ? mix64(mix64(h, name->from), name->to) : h;
-    return (uint32_t)h & (s->buckets - 1);
+    return (uint32_t)h & (s->ops.buckets - 1);
 }
 
 struct op *op_find(struct session *s, const struct op_name *name)
 {
-    for (uint32_t i = s->op_bucket[op_hash(s, name)]; i != NONE; i = s->ops[i].next) {
-        if (op_name_equal(&s->ops[i].name, name)) {
-            return &s->ops[i];
+    for (uint32_t i = s->ops.bucket[op_hash(s, name)]; i != NONE; i = s->ops.at[i].next) {
+        if (op_name_equal(&s->ops.at[i].name, name)) {
+            return &s->ops.at[i];
         }
     }
     return NULL;
@@ -63,11 +64,11 @@ size_t op_table_bytes(const struct session_growth *g)
 /* What the present table holds, to one that is larger in one way or another. */
 static void op_table_move(struct session *s, unsigned char *block, const struct op_layout *l, const struct session_growth *g)
 {
-    uint32_t words = bitset_words(s->op_width), more_words = bitset_words(g->width);
-    memcpy(block, s->ops, s->op_count * sizeof *s->ops);
-    for (uint32_t i = 0; i < s->op_count; i++) {
+    uint32_t words = bitset_words(s->ops.width), more_words = bitset_words(g->width);
+    memcpy(block, s->ops.at, s->ops.count * sizeof *s->ops.at);
+    for (uint32_t i = 0; i < s->ops.count; i++) {
         uint64_t *set = (uint64_t *)(void *)(block + l->sets) + (size_t)i * more_words;
-        memcpy(set, s->op_sets + (size_t)i * words, words * sizeof *set);
+        memcpy(set, s->ops.sets + (size_t)i * words, words * sizeof *set);
     }
 }
 
@@ -75,26 +76,26 @@ void op_table_use(struct session *s, void *storage, const struct session_growth 
 {
     unsigned char *block = storage;
     struct op_layout l = op_lay_out(g);
-    uint32_t before = s->op_count, words = bitset_words(g->width);
+    uint32_t before = s->ops.count, words = bitset_words(g->width);
     memset(block + l.sets, 0, (size_t)g->entries * words * sizeof(uint64_t));
     if (before > 0) {
         op_table_move(s, block, &l, g);
     }
-    s->ops = (struct op *)(void *)block;
-    s->op_sets = (uint64_t *)(void *)(block + l.sets);
-    s->op_bucket = (uint32_t *)(void *)(block + l.buckets);
-    s->op_count = g->entries;
-    s->buckets = l.bucket_count;
-    s->op_width = g->width;
-    s->op_free = NONE;
-    chains_clear(s->op_bucket, s->buckets);
+    s->ops.at = (struct op *)(void *)block;
+    s->ops.sets = (uint64_t *)(void *)(block + l.sets);
+    s->ops.bucket = (uint32_t *)(void *)(block + l.buckets);
+    s->ops.count = g->entries;
+    s->ops.buckets = l.bucket_count;
+    s->ops.width = g->width;
+    s->ops.free = NONE;
+    chains_clear(s->ops.bucket, s->ops.buckets);
     for (uint32_t i = g->entries; i-- > 0;) {
-        struct op *op = &s->ops[i];
-        uint32_t *head = &s->op_free;
-        op->finished = s->op_sets + (size_t)i * words;
+        struct op *op = &s->ops.at[i];
+        uint32_t *head = &s->ops.free;
+        op->finished = s->ops.sets + (size_t)i * words;
         op->turned = i < before && op->turned;
         if (i < before && op->phase != OP_FREE) {
-            head = &s->op_bucket[op_hash(s, &op->name)];
+            head = &s->ops.bucket[op_hash(s, &op->name)];
         } else {
             op->phase = OP_FREE;
         }
@@ -109,13 +110,13 @@ struct op *op_make(struct session *s, const struct op_name *name)
     if (op != NULL) {
         return op;
     }
-    if (s->op_free == NONE || !marks_begin(s, &s->ops[s->op_free])) {
+    if (s->ops.free == NONE || !marks_begin(s, &s->ops.at[s->ops.free])) {
         return NULL;
     }
-    uint32_t i = s->op_free;
-    op = &s->ops[i];
-    s->op_free = op->next;
-    s->op_used++;
+    uint32_t i = s->ops.free;
+    op = &s->ops.at[i];
+    s->ops.free = op->next;
+    s->ops.used++;
     *op = (struct op){.finished = op->finished, .turned = op->turned, .marks = op->marks};
     op->name = *name;
     op->class = &s->classes[name->space];
@@ -124,8 +125,8 @@ struct op *op_make(struct session *s, const struct op_name *name)
     phase_move(MACHINE_OPERATION, &op->phase, OP_GHOST);
     op->slot = NONE;
     uint32_t b = op_hash(s, name);
-    op->next = s->op_bucket[b];
-    s->op_bucket[b] = i;
+    op->next = s->ops.bucket[b];
+    s->ops.bucket[b] = i;
     return op;
 }
 
@@ -136,9 +137,9 @@ void op_drop_marks(struct session *s, struct op *op)
     }
     op_taken(s, op);
     op->class->stop(s, op);
-    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
-        if (s->marks[i].park != 0) {
-            park_drop(s, op, s->marks[i].rank);
+    for (uint32_t i = op->marks; i != NONE; i = s->marks.at[i].after) {
+        if (s->marks.at[i].park != 0) {
+            park_drop(s, op, s->marks.at[i].rank);
         }
     }
     marks_drop(s, op);
@@ -177,40 +178,47 @@ bool op_untaken(const struct op *op)
     return op->phase == OP_DONE && op->refused != 0 && !op->class->two;
 }
 
+void op_record(struct session *s, struct op *op)
+{
+    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
+    s->ops.records++;
+    s->ops.untaken += op_untaken(op);
+}
+
 void op_drop(struct session *s, struct op *op)
 {
-    uint32_t i = (uint32_t)(op - s->ops), *link = &s->op_bucket[op_hash(s, &op->name)];
+    uint32_t i = (uint32_t)(op - s->ops.at), *link = &s->ops.bucket[op_hash(s, &op->name)];
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);
-        link = &s->ops[*link].next;
+        link = &s->ops.at[*link].next;
     }
     *link = op->next;
     op_drop_marks(s, op);
     forget_finished(s, op);
     if (op->phase == OP_DONE) {
-        PCCL_ASSERT(s->records > 0);
-        s->records--;
+        PCCL_ASSERT(s->ops.records > 0);
+        s->ops.records--;
     }
     if (op_untaken(op)) {
-        PCCL_ASSERT(s->untaken > 0);
-        s->untaken--;
+        PCCL_ASSERT(s->ops.untaken > 0);
+        s->ops.untaken--;
         tag_taken(s, tag_of(s, &op->name));
     }
     phase_move(MACHINE_OPERATION, &op->phase, OP_FREE);
-    op->next = s->op_free;
-    s->op_free = i;
-    s->op_used--;
+    op->next = s->ops.free;
+    s->ops.free = i;
+    s->ops.used--;
 }
 
 void op_clear(struct session *s)
 {
-    for (uint32_t i = 0; i < s->op_count; i++) {
-        if (s->ops[i].phase != OP_FREE) {
-            op_drop(s, &s->ops[i]);
+    for (uint32_t i = 0; i < s->ops.count; i++) {
+        if (s->ops.at[i].phase != OP_FREE) {
+            op_drop(s, &s->ops.at[i]);
         }
-        s->ops[i].turned = false;
+        s->ops.at[i].turned = false;
     }
-    memset(s->op_sets, 0, (size_t)s->op_count * bitset_words(s->op_width) * sizeof *s->op_sets);
+    memset(s->ops.sets, 0, (size_t)s->ops.count * bitset_words(s->ops.width) * sizeof *s->ops.sets);
 }
 
 bool op_past(struct session *s, const struct op_name *name)
@@ -223,15 +231,15 @@ bool op_past(struct session *s, const struct op_name *name)
 
 void op_taken(struct session *s, struct op *op)
 {
-    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
-        struct mark *m = &s->marks[i];
+    for (uint32_t i = op->marks; i != NONE; i = s->marks.at[i].after) {
+        struct mark *m = &s->marks.at[i];
         if (m->named) {
             m->named = false;
-            s->peers[s->view.peer[m->rank]].named--;
+            s->peers.at[s->view.peer[m->rank]].named--;
         }
     }
     if (op->opener != NONE) {
-        struct peer *p = &s->peers[s->view.peer[op->opener]];
+        struct peer *p = &s->peers.at[s->view.peer[op->opener]];
         *(op->answered ? &p->answered : &p->opened) -= 1;
         op->opener = NONE;
     }
@@ -240,8 +248,8 @@ void op_taken(struct session *s, struct op *op)
 /* It names more than it may: its link is given up, unless a relay only passes it on. */
 static void names_too_many(struct session *s, uint32_t from, uint32_t rank)
 {
-    if (rank == s->peers[from].rank) {
-        s->wish.bad = s->peers[from].id;
+    if (rank == s->peers.at[from].rank) {
+        peers_bad(s, s->peers.at[from].id);
     }
 }
 
@@ -257,7 +265,7 @@ static struct op *marked(struct session *s, uint32_t from, uint32_t rank, struct
     if (op != NULL && fresh) {
         op_drop(s, op);
     }
-    s->wish.bad = s->peers[from].id; /* as peers_unheard */
+    peers_bad(s, s->peers.at[from].id); /* as peers_unheard */
     return NULL;
 }
 
@@ -276,14 +284,14 @@ struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct
     if (op != NULL && op->opener != NONE) {
         return marked(s, from, rank, op, name); /* refused: it is whoever did so that keeps it open */
     }
-    struct peer *speaker = &s->peers[s->view.peer[rank]];
+    struct peer *speaker = &s->peers.at[s->view.peer[rank]];
     bool again = op != NULL && op_mark(s, op, rank)->named;
     if (!again && speaker->named >= MOST_NAMED) {
         names_too_many(s, from, rank);
         return NULL;
     }
     op = marked(s, from, rank, op, name);
-    s->wish.passed = s->wish.passed || op != NULL;
+    s->ops.passed = s->ops.passed || op != NULL;
     if (op != NULL && !again) {
         mark_of(s, op, rank)->named = true;
         speaker->named++;
@@ -310,7 +318,7 @@ struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, cons
     if (op_refusal_of(m->cause, m->culprit, &m->clash, s->id)) {
         return NULL; /* of a call that this peer has not made: repeated, it would be the own word of this one */
     }
-    struct peer *speaker = &s->peers[s->view.peer[rank]];
+    struct peer *speaker = &s->peers.at[s->view.peer[rank]];
     bool answers = !op_refusal_of(m->cause, m->culprit, &m->clash, s->view.ids[rank]);
     if (answers && speaker->answered >= MOST_ANSWERED) {
         return NULL; /* whom it answers is heard in time, and then it says so again */
@@ -320,7 +328,7 @@ struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, cons
         return NULL;
     }
     op = marked(s, from, rank, op, &m->name);
-    s->wish.passed = s->wish.passed || op != NULL;
+    s->ops.passed = s->ops.passed || op != NULL;
     if (op != NULL) {
         op_taken(s, op); /* none of those who run it can go on */
         op->opener = rank;
@@ -328,4 +336,16 @@ struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, cons
         *(answers ? &speaker->answered : &speaker->opened) += 1;
     }
     return op;
+}
+
+bool op_take_passed(struct session *s)
+{
+    bool passed = s->ops.passed;
+    s->ops.passed = false;
+    return passed;
+}
+
+void op_table_forget(struct session *s)
+{
+    s->ops.count = 0;
 }

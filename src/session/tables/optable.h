@@ -22,5 +22,8 @@ bool op_finished(struct session *s, struct op *op, uint32_t rank); /* that one h
 bool op_has_finished(const struct session *s, const struct op *op, uint32_t rank);
 void op_clear(struct session *s); /* all of them: a new view */
 bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
+void op_record(struct session *s, struct op *op); /* it has ended here, and is kept until all members are known to have come to it */
+bool op_take_passed(struct session *s); /* in this step one was heard of that is not launched here */
+void op_table_forget(struct session *s); /* it has no entries; the next that is used finds nothing to move */
 
 #endif

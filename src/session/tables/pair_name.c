@@ -6,7 +6,7 @@
 /* Of this peer and that one, or one that it relays for. */
 static bool is_mine(const struct session *s, uint32_t from, const struct op_name *name)
 {
-    uint64_t peer = s->peers[from].id, other = name->from == s->id ? name->to : name->to == s->id ? name->from : 0;
+    uint64_t peer = s->peers.at[from].id, other = name->from == s->id ? name->to : name->to == s->id ? name->from : 0;
     return other != 0 && (other == peer || view_relay(s, s->id, other) == peer);
 }
 

@@ -8,11 +8,16 @@
 #include "core/rows.h"
 #include "session/tables/peers.h"
 
+static uint32_t rows(uint32_t count)
+{
+    return rows_for(4, 2 * count);
+}
+
 /* Where the peer's index + 1 is, or would go. */
 static uint32_t row_of(const struct session *s, uint64_t id)
 {
-    uint32_t mask = peers_rows(s->peer_count) - 1, at = (uint32_t)mix64(s->cfg.seed, id) & mask;
-    while (s->peer_row[at] != 0 && s->peers[s->peer_row[at] - 1].id != id) {
+    uint32_t mask = rows(s->peers.count) - 1, at = (uint32_t)mix64(s->cfg.seed, id) & mask;
+    while (s->peers.row[at] != 0 && s->peers.at[s->peers.row[at] - 1].id != id) {
         at = (at + 1) & mask;
     }
     return at;
@@ -25,35 +30,45 @@ uint32_t peer_find(const struct session *s, uint64_t id)
         return s->view.peer[rank];
     }
     uint32_t at = id != 0 ? row_of(s, id) : NONE;
-    return at == NONE || s->peer_row[at] == 0 ? NONE : s->peer_row[at] - 1;
+    return at == NONE || s->peers.row[at] == 0 ? NONE : s->peers.row[at] - 1;
 }
 
 uint32_t peer_get(struct session *s, uint64_t id)
 {
     uint32_t i = peer_find(s, id);
-    while (i == NONE && s->peer_next < s->peer_count && s->peers[s->peer_next].id != 0) {
-        s->peer_next++;
+    while (i == NONE && s->peers.next < s->peers.count && s->peers.at[s->peers.next].id != 0) {
+        s->peers.next++;
     }
-    if (i == NONE && s->peer_next < s->peer_count) {
-        i = s->peer_next++;
-        s->peers[i] = (struct peer){.id = id, .spoke = s->now, .rank = NONE, .replay = NONE};
-        s->peer_row[row_of(s, id)] = i + 1;
+    if (i == NONE && s->peers.next < s->peers.count) {
+        i = s->peers.next++;
+        s->peers.at[i] = (struct peer){.id = id, .spoke = s->clock.now, .rank = NONE, .replay = NONE};
+        s->peers.row[row_of(s, id)] = i + 1;
     }
     return i;
 }
 
-uint32_t peers_rows(uint32_t count)
+size_t peer_table_bytes(uint32_t count)
 {
-    return rows_for(4, 2 * count);
+    return count * sizeof(struct peer) + rows(count) * sizeof(uint32_t);
+}
+
+void peer_table_use(struct session *s, void *storage, uint32_t count)
+{
+    unsigned char *at = storage;
+    s->peers.at = storage_moved(&at, sizeof *s->peers.at, count, s->peers.at, s->peers.count);
+    memset(s->peers.at + s->peers.count, 0, (count - s->peers.count) * sizeof *s->peers.at);
+    s->peers.count = count;
+    s->peers.row = storage_moved(&at, sizeof *s->peers.row, rows(count), NULL, 0);
+    peers_index(s);
 }
 
 void peers_index(struct session *s)
 {
-    memset(s->peer_row, 0, peers_rows(s->peer_count) * sizeof *s->peer_row);
-    s->peer_next = 0;
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        if (s->peers[i].id != 0) {
-            s->peer_row[row_of(s, s->peers[i].id)] = i + 1;
+    memset(s->peers.row, 0, rows(s->peers.count) * sizeof *s->peers.row);
+    s->peers.next = 0;
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        if (s->peers.at[i].id != 0) {
+            s->peers.row[row_of(s, s->peers.at[i].id)] = i + 1;
         }
     }
 }
@@ -74,7 +89,7 @@ uint32_t view_rank(const struct session *s, uint64_t id)
 
 bool peer_reachable(const struct session *s, uint32_t rank)
 {
-    const struct peer *p = &s->peers[s->view.peer[rank]];
+    const struct peer *p = &s->peers.at[s->view.peer[rank]];
     return p->link_up && p->their_view == s->view.view && !p->spare;
 }
 
@@ -106,15 +121,15 @@ uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin)
     if (rank == NONE || rank == s->view.rank) {
         return NONE;
     }
-    uint64_t sender = s->peers[from].id;
+    uint64_t sender = s->peers.at[from].id;
     return sender == origin || view_relay(s, s->id, origin) == sender ? rank : NONE;
 }
 
 void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
                  struct outbox *out)
 {
-    uint32_t rank = s->peers[from].rank;
-    if (origin != s->peers[from].id || rank == NONE) {
+    uint32_t rank = s->peers.at[from].rank;
+    if (origin != s->peers.at[from].id || rank == NONE) {
         return;
     }
     for (uint32_t i = s->view.relay_first[rank]; i < s->view.relay_first[rank + 1]; i++) {
@@ -145,56 +160,48 @@ void peers_send_all(const struct session *s, struct outbox *out)
     }
 }
 
-/* The ends of a missing edge that this peer stands in for. */
-static bool relayed(const struct session *s, uint32_t edge, uint32_t *a, uint32_t *b)
-{
-    const struct missing_edge *e = &s->view.edge[edge];
-    *a = e->relay == s->id ? view_rank(s, e->a) : NONE;
-    *b = e->relay == s->id ? view_rank(s, e->b) : NONE;
-    return *a != NONE && *b != NONE && *a != s->view.rank && *b != s->view.rank;
-}
-
 void peers_unheard(struct session *s, uint64_t id)
 {
     uint64_t relay = view_relay(s, s->id, id);
-    s->wish.bad = relay != 0 ? relay : id;
-}
-
-void peers_relays(struct session *s)
-{
-    struct view *v = &s->view;
-    uint32_t a, b;
-    memset(v->relay_first, 0, (v->world + 1) * sizeof *v->relay_first);
-    bitset_clear(v->apart, v->world);
-    for (uint32_t r = 0; r < v->world; r++) {
-        if (view_relay(s, s->id, v->ids[r]) != 0) {
-            bitset_add(v->apart, r);
-        }
-    }
-    for (uint32_t i = 0; i < v->edges; i++) {
-        if (relayed(s, i, &a, &b)) {
-            v->relay_first[a]++;
-            v->relay_first[b]++;
-        }
-    }
-    for (uint32_t r = 0; r < v->world; r++) { /* now where each ends; filled from there, it is where each begins */
-        v->relay_first[r + 1] += v->relay_first[r];
-    }
-    for (uint32_t i = v->edges; i-- > 0;) {
-        if (relayed(s, i, &a, &b)) {
-            v->relay_to[--v->relay_first[a]] = b;
-            v->relay_to[--v->relay_first[b]] = a;
-        }
-    }
+    s->peers.bad = relay != 0 ? relay : id;
 }
 
 void peers_drop_unwanted(struct session *s)
 {
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        struct peer *p = &s->peers[i];
+    for (uint32_t i = 0; i < s->peers.count; i++) {
+        struct peer *p = &s->peers.at[i];
         if (p->id != 0 && !p->in_view && !p->in_proposal) {
             memset(p, 0, sizeof *p);
         }
     }
     peers_index(s);
+}
+
+void peers_clear(struct session *s)
+{
+    memset(s->peers.at, 0, sizeof *s->peers.at * s->peers.count);
+    peers_index(s);
+}
+
+void peers_replay(struct session *s, struct peer *p)
+{
+    p->replay = 0;
+    s->peers.replaying = true;
+}
+
+void peers_replaying(struct session *s, bool goes_on)
+{
+    s->peers.replaying = goes_on;
+}
+
+void peers_bad(struct session *s, uint64_t id)
+{
+    s->peers.bad = id;
+}
+
+uint64_t peers_take_bad(struct session *s)
+{
+    uint64_t id = s->peers.bad;
+    s->peers.bad = 0;
+    return id;
 }

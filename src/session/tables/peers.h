@@ -4,10 +4,12 @@
 #define PCCL_SESSION_PEERS_H
 
 #include "session/session_state.h"
+#include "session/tables/storage.h"
 
 uint32_t peer_find(const struct session *s, uint64_t id);
 uint32_t peer_get(struct session *s, uint64_t id); /* adds; NONE if full */
-uint32_t peers_rows(uint32_t count); /* of the hash of so many */
+size_t peer_table_bytes(uint32_t count);
+void peer_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
 void peers_index(struct session *s); /* entries have gone, or the table lies elsewhere */
 uint32_t view_rank(const struct session *s, uint64_t id); /* NONE if not a member */
 bool peer_reachable(const struct session *s, uint32_t rank); /* linked and known to be in our view */
@@ -24,6 +26,10 @@ void peers_send(const struct session *s, uint32_t rank, struct outbox *out);
 void peers_send_all(const struct session *s, struct outbox *out);
 void peers_drop_unwanted(struct session *s);
 void peers_unheard(struct session *s, uint64_t id); /* no memory for what it says: that is said again over the next link that brings it */
-void peers_relays(struct session *s); /* a view was installed: for whom this peer stands in, whom it has no link with */
+void peers_clear(struct session *s); /* no peer is known */
+void peers_replay(struct session *s, struct peer *p); /* what was said in this view is said to it again */
+void peers_replaying(struct session *s, bool goes_on);
+void peers_bad(struct session *s, uint64_t id); /* at the end of the step its link is given up */
+uint64_t peers_take_bad(struct session *s); /* 0: no peer's */
 
 #endif

@@ -13,7 +13,7 @@ static uint32_t *bucket_of(struct session *s, const struct op_name *name)
 {
     uint64_t h = mix64(name->tag, 1 + (uint64_t)name->space);
     h = name->to != 0 ? mix64(mix64(h, name->from), name->to) : h;
-    return &s->tag_bucket[h & (s->tag_buckets - 1)];
+    return &s->tags.bucket[h & (s->tags.buckets - 1)];
 }
 
 struct op_name tag_name(const struct tag *t)
@@ -23,7 +23,7 @@ struct op_name tag_name(const struct tag *t)
 
 static uint32_t *bucket_in_use(struct session *s, uint32_t i)
 {
-    struct op_name name = tag_name(&s->tags[i]);
+    struct op_name name = tag_name(&s->tags.at[i]);
     return bucket_of(s, &name);
 }
 
@@ -38,15 +38,15 @@ size_t tag_table_bytes(uint32_t count)
 void tag_table_use(struct session *s, void *storage, uint32_t count)
 {
     struct tag *tags = storage;
-    if (s->tag_used > 0) {
-        memcpy(tags, s->tags, s->tag_used * sizeof *tags);
+    if (s->tags.used > 0) {
+        memcpy(tags, s->tags.at, s->tags.used * sizeof *tags);
     }
-    s->tags = tags;
-    s->tag_count = count;
-    s->tag_bucket = (uint32_t *)(void *)(tags + count);
-    s->tag_buckets = rows_for(1, count);
-    chains_clear(s->tag_bucket, s->tag_buckets);
-    for (uint32_t i = 0; i < s->tag_used; i++) {
+    s->tags.at = tags;
+    s->tags.count = count;
+    s->tags.bucket = (uint32_t *)(void *)(tags + count);
+    s->tags.buckets = rows_for(1, count);
+    chains_clear(s->tags.bucket, s->tags.buckets);
+    for (uint32_t i = 0; i < s->tags.used; i++) {
         uint32_t *head = bucket_in_use(s, i);
         tags[i].next = *head;
         *head = i;
@@ -55,11 +55,11 @@ void tag_table_use(struct session *s, void *storage, uint32_t count)
 
 struct tag *tag_of(struct session *s, const struct op_name *name)
 {
-    for (uint32_t i = *bucket_of(s, name); i != NONE; i = s->tags[i].next) {
-        const struct tag *t = &s->tags[i];
-        s->tag_steps++;
+    for (uint32_t i = *bucket_of(s, name); i != NONE; i = s->tags.at[i].next) {
+        const struct tag *t = &s->tags.at[i];
+        s->tags.steps++;
         if (t->tag == name->tag && t->space == name->space && t->from == name->from && t->to == name->to) {
-            return &s->tags[i];
+            return &s->tags.at[i];
         }
     }
     return NULL;
@@ -68,14 +68,14 @@ struct tag *tag_of(struct session *s, const struct op_name *name)
 struct tag *tag_make(struct session *s, const struct op_name *name)
 {
     struct tag *t = tag_of(s, name);
-    if (t != NULL || s->tag_used == s->tag_count) {
+    if (t != NULL || s->tags.used == s->tags.count) {
         return t;
     }
     uint32_t *head = bucket_of(s, name);
-    t = &s->tags[s->tag_used];
+    t = &s->tags.at[s->tags.used];
     *t = (struct tag){.tag = name->tag, .from = name->from, .to = name->to, .space = name->space, .slot = NONE, .owed = NONE,
                       .waiting = NONE, .waiting_last = NONE, .heard = NONE, .heard_last = NONE, .next = *head};
-    *head = s->tag_used++;
+    *head = s->tags.used++;
     return t;
 }
 
@@ -95,18 +95,18 @@ static uint32_t *link_to(struct session *s, uint32_t i)
     uint32_t *link = bucket_in_use(s, i);
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);
-        link = &s->tags[*link].next;
+        link = &s->tags.at[*link].next;
     }
     return link;
 }
 
 static void forget(struct session *s, uint32_t i)
 {
-    uint32_t last = --s->tag_used;
-    *link_to(s, i) = s->tags[i].next;
+    uint32_t last = --s->tags.used;
+    *link_to(s, i) = s->tags.at[i].next;
     if (i != last) {
         *link_to(s, last) = i;
-        s->tags[i] = s->tags[last];
+        s->tags.at[i] = s->tags.at[last];
     }
 }
 
@@ -122,29 +122,35 @@ void tag_call(struct tag *t, uint32_t slot)
 /* Numbers begin again in every view. */
 void tags_renew(struct session *s)
 {
-    for (uint32_t i = s->tag_used; i-- > 0;) {
-        struct tag *t = &s->tags[i];
+    for (uint32_t i = s->tags.used; i-- > 0;) {
+        struct tag *t = &s->tags.at[i];
         if (t->owed == NONE && t->slot == NONE && t->open == 0 && t->waiting == NONE && t->queued == 0) {
             forget(s, i);
         } else {
-            if (t->owed != NONE && t->owed_view != s->owed[t->owed].view) { /* of the view that ends now */
-                t->owed_view = s->owed[t->owed].view;
+            if (t->owed != NONE && t->owed_view != s->owed.at[t->owed].view) { /* of the view that ends now */
+                t->owed_view = s->owed.at[t->owed].view;
                 t->owed_next = t->next_seq;
             }
             t->next_seq = t->refusals = 0;
         }
     }
+    s->tags.refusals = 0;
 }
 
 /* The answer to an update skips what was refused, so all members begin anew with it. */
 uint32_t tag_refusals(const struct session *s, const struct tag *t)
 {
-    return t->settled == s->settled ? t->refusals : 0;
+    return t->settled == s->vote.settled ? t->refusals : 0;
+}
+
+void tags_no_refusals(struct session *s)
+{
+    s->tags.refusals = 0;
 }
 
 void tag_caught_up(struct session *s, struct tag *t)
 {
-    s->refusals -= tag_refusals(s, t);
+    s->tags.refusals -= tag_refusals(s, t);
     t->refusals = 0;
 }
 
@@ -152,15 +158,15 @@ void tag_taken(struct session *s, struct tag *t)
 {
     if (tag_refusals(s, t) > 0) {
         t->refusals--;
-        s->refusals--;
+        s->tags.refusals--;
     }
 }
 
 void tag_refused(struct session *s, struct tag *t)
 {
     t->refusals = tag_refusals(s, t) + 1;
-    t->settled = s->settled;
-    s->refusals++;
+    t->settled = s->vote.settled;
+    s->tags.refusals++;
 }
 
 /* ---- errors that are owed ---- */
@@ -168,34 +174,36 @@ void tag_refused(struct session *s, struct tag *t)
 void owed_table_use(struct session *s, void *storage, uint32_t count)
 {
     struct owed *owed = storage;
-    if (s->owed_count > 0) {
-        memcpy(owed, s->owed, s->owed_count * sizeof *owed);
+    if (s->owed.count == 0) {
+        s->owed.free = NONE;
+    } else {
+        memcpy(owed, s->owed.at, s->owed.count * sizeof *owed);
     }
-    s->owed = owed;
-    for (uint32_t i = count; i-- > s->owed_count;) {
-        owed[i] = (struct owed){.next = s->owed_free};
-        s->owed_free = i;
+    s->owed.at = owed;
+    for (uint32_t i = count; i-- > s->owed.count;) {
+        owed[i] = (struct owed){.next = s->owed.free};
+        s->owed.free = i;
     }
-    s->owed_count = count;
+    s->owed.count = count;
 }
 
 bool owed_add(struct session *s, const struct owed *what)
 {
     struct tag *t = tag_make(s, &what->name);
-    if (t == NULL || s->owed_free == NONE) {
+    if (t == NULL || s->owed.free == NONE) {
         return false;
     }
-    uint32_t i = s->owed_free;
-    s->owed_free = s->owed[i].next;
-    s->owed_used++;
-    s->owed_ever++;
-    s->owed[i] = *what;
+    uint32_t i = s->owed.free;
+    s->owed.free = s->owed.at[i].next;
+    s->owed.used++;
+    s->owed.ever++;
+    s->owed.at[i] = *what;
     /* In the order of the numbers, whatever the order of the decisions: calls take them one by one. */
     uint32_t *link = &t->owed;
-    while (*link != NONE && (s->owed[*link].view < what->view || s->owed[*link].name.seq < what->name.seq)) {
-        link = &s->owed[*link].next;
+    while (*link != NONE && (s->owed.at[*link].view < what->view || s->owed.at[*link].name.seq < what->name.seq)) {
+        link = &s->owed.at[*link].next;
     }
-    s->owed[i].next = *link;
+    s->owed.at[i].next = *link;
     *link = i;
     return true;
 }
@@ -204,12 +212,12 @@ bool owed_add(struct session *s, const struct owed *what)
  * lost had launched that one.  It is aborted by the loss, for all who are left alike. */
 static bool owes_one_before(const struct session *s, struct tag *t, struct owed *what)
 {
-    if (t->owed_view != s->owed[t->owed].view) { /* nothing was launched in the view that this one followed: errors came first */
-        t->owed_view = s->owed[t->owed].view;
+    if (t->owed_view != s->owed.at[t->owed].view) { /* nothing was launched in the view that this one followed: errors came first */
+        t->owed_view = s->owed.at[t->owed].view;
         t->owed_next = 0;
     }
     uint32_t number = t->owed_next++;
-    *what = s->owed[t->owed];
+    *what = s->owed.at[t->owed];
     if (what->name.seq <= number || MUTANT(OWED_GAPS)) {
         t->owed_next = what->name.seq + 1;
         return false;
@@ -224,10 +232,10 @@ static bool owes_one_before(const struct session *s, struct tag *t, struct owed 
 static struct tag *owed_by_tag(struct session *s, struct tag *t)
 {
     uint32_t i = 0;
-    while (i < s->tag_used && (s->tags[i].owed == NONE || s->tags[i].tag != t->tag || s->tags[i].space != t->space)) {
+    while (i < s->tags.used && (s->tags.at[i].owed == NONE || s->tags.at[i].tag != t->tag || s->tags.at[i].space != t->space)) {
         i++;
     }
-    return i < s->tag_used ? &s->tags[i] : t;
+    return i < s->tags.used ? &s->tags.at[i] : t;
 }
 
 bool owed_take(struct session *s, struct tag *t, struct owed *what)
@@ -240,18 +248,18 @@ bool owed_take(struct session *s, struct tag *t, struct owed *what)
         return true;
     }
     uint32_t i = t->owed;
-    *what = s->owed[i];
+    *what = s->owed.at[i];
     t->owed = what->next;
-    s->owed[i] = (struct owed){.next = s->owed_free};
-    s->owed_free = i;
-    s->owed_used--;
+    s->owed.at[i] = (struct owed){.next = s->owed.free};
+    s->owed.free = i;
+    s->owed.used--;
     return true;
 }
 
 void owed_clear(struct session *s)
 {
-    for (uint32_t i = 0; s->owed_used > 0 && i < s->owed_count; i++) {
-        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_of(s, &s->owed[i].name);
+    for (uint32_t i = 0; s->owed.used > 0 && i < s->owed.count; i++) {
+        struct tag *t = s->owed.at[i].outcome == 0 ? NULL : tag_of(s, &s->owed.at[i].name);
         struct owed ignored;
         while (t != NULL && owed_take(s, t, &ignored)) {
         }

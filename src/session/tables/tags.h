@@ -22,5 +22,6 @@ bool owed_take(struct session *s, struct tag *t, struct owed *what);
 void owed_clear(struct session *s);
 void owed_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
 void tags_renew(struct session *s); /* a new view, or none */
+void tags_no_refusals(struct session *s); /* all members begin anew */
 
 #endif

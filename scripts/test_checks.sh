@@ -29,7 +29,7 @@ body() { # the text of a file with one function
 }
 for pair in wire:net/x.h core:wire/x.h session:master/x.h session:world/x.h world:session/x.h world:master/x.h session:net/x.h \
     master:net/x.h session:engine/x.h master:server/x.h engine:server/x.h server:session/x.h engine:api/x.h api:master/x.h \
-    api:engine/link.h api:server/server_state.h \
+    api:engine/links/link.h api:server/server_state.h \
     net:kernels/x.h collectives:net/x.h collectives:pccl.h; do
     plant includes_point_down "src/${pair%%:*}/planted.c" "$spdx"$'\n'"#include \"${pair#*:}\""
 done

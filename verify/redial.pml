@@ -3,7 +3,7 @@
  * N - 1 peers have a link with member V, and V has its control connection with the master.  All connections of V are reset at once, or
  * one of them, or V ends: its connections close, then its listener, or the other way round; or its host vanishes and nobody is told.
  * V dials the master again (take_over of src/world/member.c).  A peer whose link has closed dials V, or asks whether V still listens
- * (src/engine/knock.c), and tells the master of a refusal, once in each view (links_refused of src/session/links/peer_links.c).  The master
+ * (src/engine/links/knock.c), and tells the master of a refusal, once in each view (links_refused of src/session/links/peer_links.c).  The master
  * takes V out at a refusal together with a closed control connection (src/world/redial.c).  A freeze ends when V has reported or is out.
  * What is said of an older view does not count.  Time: the second ends only when nothing else can happen any more, so a living V comes back
  * before.

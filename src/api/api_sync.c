@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "kernels/hash.h"
-#include "engine/leaves.h"
+#include "engine/threads/leaves.h"
 
 enum { STATE_LEAF_BYTES = 1 << 20 };
 

@@ -8,7 +8,7 @@
 #include "core/id.h"
 #include "core/log.h"
 #include "net/addr.h"
-#include "engine/link.h"
+#include "engine/links/link.h"
 
 static void comm_send_peers(struct comm *c, const struct action *a, struct comm_after *after)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/condition.h"
-#include "engine/link.h"
+#include "engine/links/link.h"
 
 pccl_status comm_new(struct engine *engine, const struct comm_params *params, struct comm **out)
 {

@@ -17,15 +17,15 @@
 #include <stdint.h>
 
 #include "collectives/forecast.h"
-#include "engine/took.h"
+#include "engine/tables/took.h"
 #include "core/buckets.h"
 #include "core/list.h"
 #include "core/log.h"
 #include "net/conn.h"
-#include "engine/comm_op.h"
+#include "engine/calls/comm_op.h"
 #include "engine/engine.h"
-#include "engine/premul.h"
-#include "engine/spares.h"
+#include "engine/tables/premul.h"
+#include "engine/tables/spares.h"
 #include "session/session.h"
 
 enum {

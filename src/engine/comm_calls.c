@@ -12,7 +12,7 @@
 #include "core/condition.h"
 #include "core/stall.h"
 #include "engine/comm.h"
-#include "engine/link.h"
+#include "engine/links/link.h"
 #include "kernels/kernels.h"
 #include "net/addr.h"
 #include "net/interfaces.h"

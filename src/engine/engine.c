@@ -17,10 +17,10 @@
 #include "net/fds.h"
 #include "net/sock.h"
 #include "engine/comm.h"
-#include "engine/cores.h"
-#include "engine/environment.h"
-#include "engine/link.h"
-#include "engine/measure.h"
+#include "engine/threads/cores.h"
+#include "engine/threads/environment.h"
+#include "engine/links/link.h"
+#include "engine/threads/measure.h"
 
 enum { ENGINE_PORT = 48150, ENGINE_PORTS = 1000, ENGINE_ACCEPTS = 32 };
 

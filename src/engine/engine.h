@@ -18,8 +18,8 @@
 #include "net/conn.h"
 #include "net/loop.h"
 #include "net/stripe_paths.h"
-#include "engine/lane.h"
-#include "engine/outboxes.h"
+#include "engine/lanes/lane.h"
+#include "engine/threads/outboxes.h"
 
 #define ENGINE_STAGING_BYTES (INT64_C(256) << 20)
 #define ENGINE_STAGING_MOST (INT64_C(1) << 40)

@@ -6,8 +6,8 @@
 #include "tests/testing.h"
 
 #include "api/api.h"
-#include "engine/lane.h"
-#include "engine/link.h"
+#include "engine/lanes/lane.h"
+#include "engine/links/link.h"
 #include "tests/e2e/cluster.h"
 #include "wire/frame.h"
 #include "wire/p2p.h"

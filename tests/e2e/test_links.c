@@ -16,7 +16,7 @@
 
 #include "net/fds.h"
 #include "net/sock.h"
-#include "engine/link.h"
+#include "engine/links/link.h"
 #include "api/api.h"
 #include "tests/e2e/cluster.h"
 #include "tests/spawn.h"

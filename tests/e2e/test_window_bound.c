@@ -10,7 +10,7 @@
 #include "tests/testing.h"
 
 #include "api/api.h"
-#include "engine/link.h"
+#include "engine/links/link.h"
 #include "tests/e2e/cluster.h"
 #include "tests/spawn.h"
 

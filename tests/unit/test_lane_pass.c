@@ -12,7 +12,7 @@
 
 #include "net/fds.h"
 #include "engine/comm.h"
-#include "engine/link.h"
+#include "engine/links/link.h"
 
 enum { STREAMS = 3, VIEW = 7, SENT = 64 };
 

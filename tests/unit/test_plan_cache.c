@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/random.h"
-#include "engine/plan_cache.h"
+#include "engine/tables/plan_cache.h"
 
 enum { WORLD = 5, VIEW = 7 };
 

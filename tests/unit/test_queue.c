@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include "core/clock.h"
-#include "engine/queue.h"
+#include "engine/tables/queue.h"
 
 static void entry_init(struct queue_entry *e, struct queue *q, uint64_t cookie)
 {

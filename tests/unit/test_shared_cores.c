@@ -5,7 +5,7 @@
 
 #include <sched.h>
 
-#include "engine/cores.h"
+#include "engine/threads/cores.h"
 
 TEST(lists_of_the_kernel_are_counted)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/spares.h"
+#include "engine/tables/spares.h"
 
 enum { MOST = 200 };
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
-#include "engine/spin.h"
+#include "engine/threads/spin.h"
 
 /* After so many equal waits, each of which looks as long as the ones before have taught. */
 static int64_t taught(int64_t spin_ns, int64_t wait_ns, int waits, bool crowded)

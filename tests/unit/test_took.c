@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
-#include "engine/took.h"
+#include "engine/tables/took.h"
 #include "core/clock.h"
 #include "core/dtype.h"
 

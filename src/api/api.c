@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "net/addr.h"
 #include "window/window.h"
+#include "engine/comm_calls.h"
 
 /* PCCL_LOG_LEVEL, as the original has it: a log without a line of code.  Without it warnings are seen, such as that of a call that hangs.
  * A word that is none of its levels is told once, since whoever sets the variable wants to see something. */

@@ -6,6 +6,8 @@
 
 #include "api/api.h"
 #include "session/bulk.h"
+#include "engine/calls/await.h"
+#include "engine/calls/op_end.h"
 
 struct many {
     struct comm *comm;

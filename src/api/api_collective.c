@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "core/mix.h"
+#include "engine/calls/await.h"
 
 /* The part that was looked at last. */
 struct beyond {

@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "core/clock.h"
 #include "net/addr.h"
+#include "engine/tables/link_table.h"
 
 static void info_peer(struct comm *c, uint32_t rank, const struct session_info *self, pcclPeerInfo_t *out)
 {

@@ -1,6 +1,7 @@
 /* api_launch.c - the three ways in which an operation without a tag of its own is called: blocking, as a handle, or in a group.
  * SPDX-License-Identifier: MIT */
 #include "api/api.h"
+#include "engine/calls/await.h"
 
 static pcclResult_t launch_async(const pcclComm_t *communicator, struct comm_launch *launch, int64_t until, pcclAsyncOp_t *handle,
                                  struct session_outcome *o)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "api/api.h"
+#include "engine/calls/await.h"
 
 struct message {
     bool receives;

@@ -8,6 +8,8 @@
 #include "api/api.h"
 #include "core/clock.h"
 #include "core/condition.h"
+#include "engine/calls/await.h"
+#include "engine/calls/op_end.h"
 
 /* What the program knows as. */
 struct async_words {

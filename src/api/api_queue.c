@@ -1,6 +1,7 @@
 /* api_queue.c - completion queues: argument checks, handles, and what ended as the program is told it.
  * SPDX-License-Identifier: MIT */
 #include "api/api.h"
+#include "engine/op_queue.h"
 
 #include <sched.h>
 

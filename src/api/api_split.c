@@ -14,6 +14,8 @@
 #include "api/api.h"
 #include "core/clock.h"
 #include "core/mix.h"
+#include "engine/calls/await.h"
+#include "engine/comm_calls.h"
 
 /* What each member tells all others. */
 struct share {

@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "kernels/hash.h"
 #include "engine/threads/leaves.h"
+#include "engine/comm_calls.h"
 
 enum { STATE_LEAF_BYTES = 1 << 20 };
 

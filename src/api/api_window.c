@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "window/window.h"
+#include "engine/calls/await.h"
 
 struct pcclWindow_t {
     struct api_handle handle;

@@ -9,6 +9,16 @@
 #include "core/log.h"
 #include "net/addr.h"
 #include "engine/links/link.h"
+#include "engine/links/control_link.h"
+#include "engine/links/probe.h"
+#include "engine/links/state_link.h"
+#include "engine/links/uplink.h"
+#include "engine/tables/link_table.h"
+#include "engine/calls/op_end.h"
+#include "engine/calls/op_lanes.h"
+#include "engine/rest.h"
+#include "engine/comm_calls.h"
+#include "engine/threads/comm_step.h"
 
 static void comm_send_peers(struct comm *c, const struct action *a, struct comm_after *after)
 {

@@ -1,11 +1,21 @@
 /* comm.c - the life of a communicator: made, detached from threads and lanes, freed.
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
+#include "engine/comm_calls.h"
+#include "engine/threads/comm_step.h"
 
 #include <stdlib.h>
 
 #include "core/condition.h"
 #include "engine/links/link.h"
+#include "engine/links/control_link.h"
+#include "engine/links/dial.h"
+#include "engine/links/probe.h"
+#include "engine/links/state_link.h"
+#include "engine/links/uplink.h"
+#include "engine/calls/op_lanes.h"
+#include "engine/op_queue.h"
+#include "engine/threads/lane_hold.h"
 
 pccl_status comm_new(struct engine *engine, const struct comm_params *params, struct comm **out)
 {

@@ -257,19 +257,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
 void comm_free(struct comm *c);
 /* After a fork: frees memory only. */
 void comm_abandon(struct comm *c);
-
-/* Calls of the program (comm_calls.c); each fills `outcome` (result RESULT_OK or why not). */
-void comm_connect(struct comm *c, struct session_outcome *outcome);
-/* The same of one that a call of `parent` makes: ends when the program leaves that.  The caller is inside of both. */
-void comm_derive(struct comm *parent, struct comm *c, struct session_outcome *outcome);
 extern const char COMM_CONNECT[]; /* what errors of it are called by, and its operation, too */
-/* Begins it.  True: it ends with an operation by the handle of that number; false: it has not begun, see *outcome. */
-bool comm_connect_async(struct comm *c, uint64_t *number_out, struct session_outcome *outcome);
-void comm_connect_ended(struct comm *c, struct comm_after *after); /* with comm.lock, after each step: ends that operation when it is time */
-void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome);
-void comm_leave(struct comm *c, const char *why);
-/* Leaves, and the world ends for all; false: there never was one. */
-bool comm_revoke(struct comm *c);
 /* More processes of it run on this host than there are cores. */
 static inline bool comm_crowded(const struct comm *c)
 {
@@ -280,7 +268,6 @@ static inline void comm_enter(struct comm *c)
 {
     atomic_fetch_add(&c->calls.inside, 1);
 }
-void comm_exit(struct comm *c);
 /* With comm.lock: the same. */
 static inline void comm_out(struct comm *c)
 {
@@ -288,16 +275,6 @@ static inline void comm_out(struct comm *c)
         pthread_cond_broadcast(&c->changed);
     }
 }
-/* Leaves for good, and waits for the calls inside; no call comes in any more. */
-void comm_close(struct comm *c);
-/* Waits once more for calls inside, which came by what queues had of it. */
-void comm_wait_out(struct comm *c);
-/* With comm.lock: no session, or one that is neither a member nor becoming one. */
-bool comm_idle(struct comm *c);
-/* With comm.lock: what the session says to the call that waits for it. */
-void comm_say_connected(struct comm *c);
-void comm_say_voted(struct comm *c);
-void comm_say_apply(struct comm *c);
 /* With comm.lock: a call waits until no operation is in flight, or does so no more. */
 static inline void comm_drains(struct comm *c, bool begins)
 {
@@ -333,28 +310,8 @@ struct comm_traffic {
     const char *provider;    /* of libfabric; "": another transport */
     char why[LINK_WHY_BYTES];
 };
-/* With comm.lock: tells of each connection (link_table.c). */
-void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_traffic *one), void *user);
-
-/* A step (comm_step.c). */
-void comm_fail(struct session_outcome *outcome, enum session_result result, const char *text);
-void comm_lock(struct comm *c, struct comm_after *after);
-void comm_step(struct comm *c, struct session_event *event, struct comm_after *after);
-void comm_unlock(struct comm *c, struct comm_after *after);
-/* With comm.lock: a line for the log when the lock is given back, if the log is on for that level. */
-void comm_say(struct comm_after *after, enum log_level level, const char *fmt, ...) PCCL_PRINTF(3, 4);
 /* For the loop's callback of a connection: sends what is left, reads what has come, takes comm.lock, which stays taken,
  * and hands on every frame.  AGAIN: more may come; PROTOCOL: the bytes are no frames; CLOSED, NOMEM: the end as well. */
 typedef void comm_frame_fn(void *user, const struct frame_header *h, const void *payload, struct comm_after *after);
-pccl_status comm_receive(struct comm *c, struct conn *conn, uint32_t events, comm_frame_fn *frame, void *user,
-                         struct comm_after *after) PCCL_MUST_CHECK;
-/* Appends a frame to a connection; it is sent when the lock is given back.  The second form leaves the data where it is until then. */
-void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data, size_t data_size);
-void comm_lend(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data, size_t data_size);
-/* With comm.lock: a fresh session in place of the last one, which nobody uses any more.  False: no memory. */
-bool comm_session_start(struct comm *c, const struct session_config *config);
-void comm_staging_free(struct comm *c);
-void comm_session_rest(struct comm *c); /* what is empty between steps */
-void comm_session_free(struct comm *c);
 
 #endif

@@ -12,10 +12,14 @@
 #include "core/condition.h"
 #include "core/stall.h"
 #include "engine/comm.h"
+#include "engine/comm_calls.h"
+#include "engine/threads/comm_step.h"
 #include "engine/links/link.h"
+#include "engine/links/control_link.h"
 #include "kernels/kernels.h"
 #include "net/addr.h"
 #include "net/interfaces.h"
+#include "engine/calls/op_lanes.h"
 
 enum { CALLS_TAGS = 1 << 20, CALLS_FLUSH_NS = 1000000000 };
 

@@ -17,10 +17,17 @@
 #include "net/fds.h"
 #include "net/sock.h"
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
 #include "engine/threads/cores.h"
 #include "engine/threads/environment.h"
 #include "engine/links/link.h"
+#include "engine/links/bundle.h"
+#include "engine/links/control_link.h"
+#include "engine/links/dial.h"
+#include "engine/links/greet.h"
 #include "engine/threads/measure.h"
+#include "engine/calls/op_end.h"
+#include "engine/calls/op_lanes.h"
 
 enum { ENGINE_PORT = 48150, ENGINE_PORTS = 1000, ENGINE_ACCEPTS = 32 };
 

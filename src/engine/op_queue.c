@@ -6,6 +6,11 @@
  * Invariant: an operation without a communicator is in a queue's list, was read, and has no holder but that queue.
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
+#include "engine/comm_calls.h"
+#include "engine/threads/comm_step.h"
+#include "engine/calls/await.h"
+#include "engine/calls/op_end.h"
+#include "engine/op_queue.h"
 
 enum op_attached op_queue_attach(struct comm *c, uint8_t space, uint64_t tag, struct queue *q, uint64_t cookie)
 {

@@ -5,6 +5,10 @@
  * SPDX-License-Identifier: MIT */
 #include "core/clock.h"
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
+#include "engine/calls/op_lanes.h"
+#include "engine/rest.h"
+#include "engine/threads/lane_hold.h"
 
 #define REST_NS (1 * (int64_t)CLOCK_S)
 #define REST_AGAIN_NS (60 * (int64_t)CLOCK_S) /* signs of life take a page again, now and then */

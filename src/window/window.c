@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/condition.h"
 #include "window/window_service.h"
+#include "engine/comm_calls.h"
 
 enum { LET_GO_NS = 1000000 }; /* lanes that were told to let go of a buffer are looked at so often */
 

@@ -4,6 +4,10 @@
 
 #include "core/clock.h"
 #include "window/window_service.h"
+#include "engine/calls/await.h"
+#include "engine/calls/op_end.h"
+#include "engine/calls/op_own.h"
+#include "engine/comm_calls.h"
 
 /* ---- Before a step ------------------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/condition.h"
 #include "engine/engine.h"
+#include "engine/op_queue.h"
 
 /* ---- The thread ---------------------------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "topology/rates.h"
 #include "wire/address.h"
 #include "world/world_state.h"
+#include "world/member_read.h"
 
 enum { ABSENT_CHECKED = 16 }; /* keys of which each pair is looked for in a check */
 

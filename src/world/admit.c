@@ -5,6 +5,19 @@
  * operation.  Invariant: while LINKING, views[next] of each group in the batch is what ADMIT of this attempt named.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/admit.h"
+#include "world/edges.h"
+#include "world/formation.h"
+#include "world/keys.h"
+#include "world/linking.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/together.h"
+#include "world/view.h"
+#include "world/view_plan.h"
+#include "world/view_read.h"
+#include "world/vote.h"
 
 void admit_stop(struct world *w, const char *why)
 {

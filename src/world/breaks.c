@@ -8,6 +8,7 @@
 #include "core/mix.h"
 #include "core/rows.h"
 #include "world/world_state.h"
+#include "world/breaks.h"
 
 static uint32_t home_of(const struct world *w, const struct group *g, uint64_t a, uint64_t b)
 {

@@ -4,6 +4,9 @@
 
 #include "core/clock.h"
 #include "world/world_state.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 enum {
     CALIBRATION_ONE = 1000,    /* as predicted from the links alone */

@@ -3,6 +3,9 @@
  * Invariant: optimise.waiting is the number of bits in the members' `asked`; each edge is answered once.
  * SPDX-License-Identifier: MIT */
 #include "world/measuring.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 void edge_asks_begin(struct world *w, int64_t by)
 {

@@ -6,6 +6,9 @@
  * Invariant: an edge that was measured is never replaced.
  * SPDX-License-Identifier: MIT */
 #include "world/measuring.h"
+#include "world/edges.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 bool edge_guess_counts(const struct bandwidth_entry *e)
 {

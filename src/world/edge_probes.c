@@ -9,6 +9,11 @@
 #include "core/clock.h"
 #include "topology/probe_meter.h"
 #include "world/measuring.h"
+#include "world/edges.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
+#include "world/vote.h"
 
 enum {
     BESIDE_REST = 19,   /* times as long as a probe took, its ends are left alone */

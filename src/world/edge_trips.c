@@ -7,6 +7,8 @@
 #include "topology/rates.h"
 #include "topology/site_find.h"
 #include "world/measuring.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 static bool is_measured(struct group *g)
 {

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "topology/rates.h"
 #include "world/measuring.h"
+#include "world/roll.h"
 
 #define WORDS_SURE_NS (30 * CLOCK_S) /* a member that doubts all the time costs no more than a probe in that */
 

@@ -10,6 +10,12 @@
 #include "core/id.h"
 #include "wire/address.h"
 #include "world/world_state.h"
+#include "world/breaks.h"
+#include "world/edges.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 /* Where the pair is, or would go. */
 static uint32_t edge_place(const struct view_record *v, uint64_t a, uint64_t b)

@@ -13,6 +13,14 @@
 #include "core/mix.h"
 #include "world/journal_record.h"
 #include "world/world_state.h"
+#include "world/election.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/roll.h"
+#include "world/source.h"
+#include "world/view_read.h"
+#include "world/vote.h"
 
 enum strategy { STRATEGY_POPULAR = 0, STRATEGY_RECEIVE = 1, STRATEGY_SEND = 2 }; /* pcclSharedStateSyncStrategy_t */
 

@@ -7,6 +7,11 @@
 
 #include "wire/address.h"
 #include "world/world_state.h"
+#include "world/ending.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/view_read.h"
 
 bool ending_begun(const struct world *w)
 {

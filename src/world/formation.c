@@ -11,6 +11,10 @@
 #include "wire/address.h"
 #include "wire/ranks.h"
 #include "world/world_state.h"
+#include "world/formation.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/roll.h"
 
 /* ---- asked --------------------------------------------------------------------------------------------------------- */
 

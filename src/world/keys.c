@@ -8,6 +8,10 @@
 
 #include "core/bitset.h"
 #include "world/world_state.h"
+#include "world/ending.h"
+#include "world/keys.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
 
 bool world_joinable(const struct world *w)
 {

@@ -4,6 +4,11 @@
  * under an attempt of its own.  Invariant: attempts are never reused.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/linking.h"
+#include "world/member_entry.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 bool linking_takes_part(const struct member *mb)
 {

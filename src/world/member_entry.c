@@ -1,6 +1,9 @@
 /* member_entry.c - what VIEW and ADMIT say of a member, one that is gone included.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/formation.h"
+#include "world/member_entry.h"
+#include "world/roll.h"
 
 void member_put(const struct world *w, struct writer *frame, uint64_t id)
 {

@@ -6,6 +6,11 @@
 #include <stdio.h>
 
 #include "world/world_state.h"
+#include "world/formation.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 #include "wire/address.h"
 
 /* Among the members of its view, by (key, id) as programs count; -1: it is none of them. */

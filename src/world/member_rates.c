@@ -1,6 +1,7 @@
 /* member_rates.c - under which keys the measured rates of members are kept, and the network that they make.
  * SPDX-License-Identifier: MIT */
 #include "world/member_rates.h"
+#include "world/roll.h"
 
 const uint64_t *member_rates_keys(const struct world *w, const uint64_t *ids, uint32_t count)
 {

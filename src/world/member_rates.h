@@ -18,4 +18,7 @@ bool member_network(const struct world *w, const uint64_t *keys, uint32_t count,
 /* Of a cost that stands in a view. */
 uint32_t member_rates_whole(double x);
 
+/* The rates keys of members, until the next call; RATES_NOBODY for one that is gone.  At most BOUNDS_RING ids. */
+const uint64_t *member_rates_keys(const struct world *w, const uint64_t *ids, uint32_t count);
+
 #endif

@@ -3,6 +3,7 @@
  * Its one idea: a member that is gone is nobody: whoever asks by id hears of pending and accepted ones only.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/member_read.h"
 
 struct group *member_group(const struct world *w, const struct member *mb)
 {

@@ -4,6 +4,7 @@
  * Invariant: every change of a phase is traced, and makes world_settle look again.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/moves.h"
 
 #define TO(phase) (1u << (phase))
 const struct phase_table phase_next[PHASE_MACHINES] = {

@@ -6,6 +6,18 @@
 #include <string.h>
 
 #include "world/measuring.h"
+#include "world/admit.h"
+#include "world/edges.h"
+#include "world/ending.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/optimise.h"
+#include "world/suspect.h"
+#include "world/view.h"
+#include "world/view_plan.h"
+#include "world/view_read.h"
+#include "world/view_trees.h"
+#include "world/vote.h"
 
 static void optimise_cancel(struct world *w, const char *why)
 {

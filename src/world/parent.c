@@ -8,6 +8,8 @@
 #include "core/bitset.h"
 #include "core/id.h"
 #include "world/world_state.h"
+#include "world/parent.h"
+#include "world/roll.h"
 
 struct siblings *world_derives(const struct world *w, const uint64_t formation[2])
 {

@@ -10,6 +10,9 @@
 #include "topology/site_find.h"
 #include "world/measuring.h"
 #include "world/trees_make.h"
+#include "world/member_rates.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 enum { TOGETHER_LEAST = 3, TOGETHER_TIMES = 5 /* as long as a probe of its own: streams that share a link take turns */ };
 

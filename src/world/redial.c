@@ -6,6 +6,12 @@
  * SPDX-License-Identifier: MIT */
 #include "core/mutant.h"
 #include "world/world_state.h"
+#include "world/edges.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/redial.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 /* The control connection and a link closed together: breaks of single links do not count, unless it happens again and again. */
 static void pardon(struct world *w, struct member *mb)

@@ -9,6 +9,9 @@
 
 #include "core/mix.h"
 #include "world/world_state.h"
+#include "world/member_read.h"
+#include "world/report.h"
+#include "world/view_read.h"
 
 bool report_counts(const struct world *w, const struct group *g, const struct member *mb, uint64_t view, uint32_t attempt)
 {

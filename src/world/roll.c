@@ -11,6 +11,9 @@
 #include "core/mix.h"
 #include "core/rows.h"
 #include "world/world_state.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/roll.h"
 
 static uint32_t slot_of(const struct world *w, const struct member *mb)
 {

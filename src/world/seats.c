@@ -10,6 +10,13 @@
 #include "core/id.h"
 #include "wire/address.h"
 #include "world/world_state.h"
+#include "world/admit.h"
+#include "world/formation.h"
+#include "world/member.h"
+#include "world/moves.h"
+#include "world/roll.h"
+#include "world/seats.h"
+#include "world/together.h"
 
 #define SEATS_KEPT_NS 300000000000 /* whoever comes later than that is not of the formation that was given up */
 

@@ -5,6 +5,10 @@
  * Invariant: ELECTED names sources that its receiver has a link with, in the view that it is sent in.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/edges.h"
+#include "world/roll.h"
+#include "world/source.h"
+#include "world/view_read.h"
 
 struct member *voter_next(const struct world *w, const struct group *g, uint32_t *at)
 {

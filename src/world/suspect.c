@@ -10,6 +10,14 @@
 #include "core/id.h"
 #include "core/mutant.h"
 #include "world/world_state.h"
+#include "world/edges.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/redial.h"
+#include "world/roll.h"
+#include "world/suspect.h"
+#include "world/view_read.h"
+#include "world/vote.h"
 
 void suspect_group(struct world *w, struct group *g, enum cause cause, uint64_t culprit, const char *text)
 {

@@ -10,6 +10,10 @@
 #include "core/layout.h"
 #include "core/rows.h"
 #include "world/world_state.h"
+#include "world/breaks.h"
+#include "world/member_read.h"
+#include "world/report.h"
+#include "world/roll.h"
 
 enum { FIRST_MEMBERS = 4, FIRST_RECORDS = 16 };
 

@@ -4,6 +4,8 @@
  * Invariant: it is one of its siblings until its first view is on record, or it is forgotten.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/formation.h"
+#include "world/together.h"
 
 struct siblings *world_siblings(const struct world *w)
 {

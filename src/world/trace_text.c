@@ -5,6 +5,7 @@
 
 #include "core/id.h"
 #include "world/world_state.h"
+#include "world/member_read.h"
 #include "wire/address.h"
 
 /* Also one that has gone in this step: its slot keeps its data until somebody else registers. */

@@ -10,6 +10,22 @@
 #include "world/journal_record.h"
 #include "core/id.h"
 #include "world/world_state.h"
+#include "world/edges.h"
+#include "world/election.h"
+#include "world/ending.h"
+#include "world/linking.h"
+#include "world/member_entry.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/report.h"
+#include "world/roll.h"
+#include "world/view.h"
+#include "world/view_plan.h"
+#include "world/view_read.h"
+#include "world/view_ring.h"
+#include "world/view_trees.h"
+#include "world/vote.h"
 
 /* ---- making a view ------------------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,9 @@
 #include "topology/owner_shares.h"
 #include "wire/address.h"
 #include "world/member_rates.h"
+#include "world/roll.h"
+#include "world/view_plan.h"
+#include "world/view_read.h"
 
 enum {
     PLAN_FAR_PS = 80000,         /* of long links a byte takes as long as at 100 Mb/s, until they have been measured */

@@ -3,6 +3,8 @@
  * Its one idea: a group has two views, the published one and the one that is being decided; which is which is one index.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
+#include "world/member_read.h"
+#include "world/view_read.h"
 
 struct view_record *view_current(struct group *g)
 {

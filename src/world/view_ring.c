@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "world/world_state.h"
+#include "world/member_rates.h"
+#include "world/view_read.h"
+#include "world/view_ring.h"
 #include "topology/tour_exact.h"
 #include "topology/tour_local.h"
 #include "topology/tour_repair.h"

@@ -9,6 +9,8 @@
 #include "core/check.h"
 #include "world/member_rates.h"
 #include "world/trees_make.h"
+#include "world/view_read.h"
+#include "world/view_trees.h"
 
 _Static_assert((uint32_t)BOUNDS_TREES == (uint32_t)TREE_SET_MOST && (uint32_t)BOUNDS_TREE_MEMBERS == (uint32_t)TREE_SET_MEMBERS,
                "what is made is what travels");

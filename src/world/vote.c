@@ -9,6 +9,11 @@
 
 #include "core/id.h"
 #include "world/world_state.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
+#include "world/vote.h"
 
 const char *vote_name(enum vote_kind kind)
 {

@@ -11,6 +11,24 @@
 
 #include "world/journal_record.h"
 #include "world/world_state.h"
+#include "world/admit.h"
+#include "world/election.h"
+#include "world/ending.h"
+#include "world/formation.h"
+#include "world/keys.h"
+#include "world/member.h"
+#include "world/member_out.h"
+#include "world/member_read.h"
+#include "world/moves.h"
+#include "world/optimise.h"
+#include "world/parent.h"
+#include "world/report.h"
+#include "world/roll.h"
+#include "world/seats.h"
+#include "world/suspect.h"
+#include "world/together.h"
+#include "world/view.h"
+#include "world/vote.h"
 
 /* ---- frames -------------------------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,11 @@
  * SPDX-License-Identifier: MIT */
 #include "core/census.h"
 #include "world/world_state.h"
+#include "world/breaks.h"
+#include "world/formation.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
 
 /* A member has, for sure, the group's view or the one before it: it was left out of no freeze otherwise (M5). */
 static void check_known_view(const struct world *w, const struct member *mb)

@@ -7,6 +7,14 @@
 
 #include "topology/tour.h"
 #include "world/world_state.h"
+#include "world/election.h"
+#include "world/formation.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/suspect.h"
+#include "world/view.h"
+#include "world/view_read.h"
+#include "world/view_ring.h"
 
 uint32_t world_slot(const struct world *w)
 {

@@ -11,6 +11,12 @@
 #include "wire/address.h"
 #include "wire/ranks.h"
 #include "world/world_state.h"
+#include "world/formation.h"
+#include "world/linking.h"
+#include "world/member_read.h"
+#include "world/roll.h"
+#include "world/view_read.h"
+#include "world/vote.h"
 
 __attribute__((format(printf, 2, 3))) static void say(struct world_status *s, const char *format, ...)
 {

@@ -6,6 +6,9 @@
  * SPDX-License-Identifier: MIT */
 #include "topology/rates.h"
 #include "world/world_state.h"
+#include "world/formation.h"
+#include "world/member_rates.h"
+#include "world/roll.h"
 
 enum { TOPOLOGY_LOOKS = 16384 }; /* at pairs, of one page */
 

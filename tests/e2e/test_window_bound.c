@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/threads/lane_hold.h"
 #include "tests/testing.h"
 
 #include "api/api.h"

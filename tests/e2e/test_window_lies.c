@@ -2,6 +2,8 @@
  *
  * Who lies leaves the checks of the public interface out, or says by a message of its own what it likes.
  * SPDX-License-Identifier: MIT */
+#include "engine/calls/await.h"
+#include "engine/comm_calls.h"
 #include "tests/testing.h"
 
 #include <stdlib.h>

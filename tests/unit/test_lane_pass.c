@@ -3,6 +3,9 @@
  * The transport is the test's: what a connection "receives" is written here, and orders can be posted at the very moment at which the
  * lane reads, where real threads hit them once in a million passes.
  * SPDX-License-Identifier: MIT */
+#include "engine/calls/await.h"
+#include "engine/lanes/lane_exec.h"
+#include "engine/threads/lane_hold.h"
 #include "tests/testing.h"
 
 #include <malloc.h>
@@ -13,6 +16,7 @@
 #include "net/fds.h"
 #include "engine/comm.h"
 #include "engine/links/link.h"
+#include "engine/tables/link_table.h"
 
 enum { STREAMS = 3, VIEW = 7, SENT = 64 };
 

@@ -1,5 +1,6 @@
 /* test_lane_room.c - how large a lane's room becomes, and what it says when a bound keeps it smaller.
  * SPDX-License-Identifier: MIT */
+#include "engine/lanes/lane_room.h"
 #include "tests/testing.h"
 
 #include "engine/comm.h"

@@ -8,6 +8,7 @@
 #include "master_peers.h"
 #include "tests/testing.h"
 #include "world/world_state.h"
+#include "world/roll.h"
 
 /* The answer ends the connection. */
 static const struct peer *ask(struct cluster *c, const struct msg_topology *asked)

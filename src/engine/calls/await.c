@@ -11,7 +11,11 @@
 #include "core/condition.h"
 #include "core/mutant.h"
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
 #include "engine/threads/spin.h"
+#include "engine/calls/await.h"
+#include "engine/calls/op_end.h"
+#include "engine/threads/lane_hold.h"
 
 enum { AWAIT_TRIES = 64 }; /* to get lane 0 from a poller that is about to let go */
 

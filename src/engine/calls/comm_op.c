@@ -10,6 +10,10 @@
 #include "core/mutant.h"
 #include "core/pages.h"
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
+#include "engine/calls/await.h"
+#include "engine/calls/op_end.h"
+#include "engine/calls/op_room.h"
 
 enum {
     OPS_FIRST = 8, /* slots at first */

@@ -180,21 +180,12 @@ struct comm_launch {
     int64_t deadline;        /* absolute; CLOCK_NEVER: none; 0: as the communicator's option says */
     uint32_t *source;        /* of a receive: where its source is stored when it has succeeded; or null */
 };
-
-/* ---- Calls of the program ---------------------------------------------------------------------------------------- */
-
-/* RESULT_PENDING: launched, *number_out is its tag or number; otherwise why not.  Returns when it has ended or `until` has passed; 0: at once. */
-void comm_launch(struct comm *c, const struct comm_launch *launch, int64_t until, uint64_t *number_out, struct session_outcome *outcome);
 /* Messages of the library's own: nobody but a queue holds them, which delivers them with their cookies, whatever becomes of them. */
 struct op_own {
     struct comm_launch launch;
     uint64_t cookie;
     struct comm_op *op;      /* filled in: for comm_cancel, until it is delivered */
 };
-/* One right after the other.  False: no memory, nothing was launched. */
-bool op_own_launch(struct comm *c, struct queue *q, struct op_own *list, uint32_t count);
-/* Whether lanes hold its buffers.  After a cancel they let go, and no one touches the buffers again, however long its end is in coming. */
-bool op_own_lent(struct comm *c, const struct comm_op *op);
 /* A call that no session knows: its maker carries it out, is woken by way of `keeper` when it is cancelled (comm_op_given_up) and when the
  * communicator leaves, and settles it.  Null: no memory. */
 struct comm_op *comm_op_begin(struct comm *c, const char *phase, struct queue *keeper);
@@ -202,35 +193,12 @@ void comm_wake_keepers(struct comm *c); /* with c->lock */
 bool comm_op_given_up(struct comm *c, const struct comm_op *op);
 void comm_op_settle(struct comm *c, struct comm_op *op, const struct session_outcome *outcome);
 void comm_op_settle_locked(struct comm *c, struct comm_op *op, const struct session_outcome *outcome, struct comm_after *after);
-/* Waits for its end, spends it. */
-void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome);
-/* Batches: any of those launched into it may be awaited. */
-void comm_batch_init(struct comm_batch *b);
-void comm_batch_fini(struct comm_batch *b); /* nothing of it is in flight */
-/* Whether comm_batch_await returns at once. */
-bool comm_batch_ended(struct comm_batch *b);
-/* Waits for one of them, spends it; returns its index. */
-size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_outcome *outcome);
-/* Launches and waits, driving lane 0. */
-void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome);
-/* Operations are in flight that nobody drives: the poller of lane 0 looks again. */
-void comm_undriven(struct comm *c);
 /* The operation behind a handle that nobody awaits yet; null if there is none.  With comm.lock. */
 struct comm_op *comm_find(struct comm *c, uint8_t space, uint64_t tag);
-/* Who waits for any of several looks at them again when it ends (engine.any_cond).  With comm.lock. */
-void comm_watch(struct comm_op *op);
 /* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */
 struct comm_op *comm_claim(struct comm *c, uint8_t space, uint64_t tag);
-/* Waits for its end until then, spends nothing, beside any others; false: the time passed.  *known: there is such a handle. */
-bool comm_wait_for(struct comm *c, uint8_t space, uint64_t tag, int64_t deadline, bool *known, struct op_ended *out);
-/* Waits until no operation is in flight; returns how many are when the time has passed. */
-uint32_t comm_drain(struct comm *c, int64_t deadline);
-/* Gives it up on all peers: CAUSE_CANCEL, CAUSE_NO_MEMORY or CAUSE_INTERNAL. */
-void comm_cancel(struct comm *c, struct comm_op *op, enum cause why);
 /* The same by its handle; false: unknown or spent. */
 bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag);
-
-/* ---- Inside the engine: comm_op.c -------------------------------------------------------------------------------- */
 
 void comm_ops_init(struct comm *c);
 void comm_ops_fini(struct comm *c);
@@ -261,101 +229,5 @@ void comm_op_free(struct comm_op *op);
 void comm_ops_detach(struct comm *c, struct comm_after *after);
 /* What was never started gives back its grants. */
 void comm_ops_unreserve(struct comm *c);
-
-/* ---- op_room.c: with comm.lock ----------------------------------------------------------------------------------- */
-
-/* The same window in every lane, or none at all: what is not granted now will be by the lanes. */
-void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params, uint32_t root_rank);
-/* Its start in `window` of the senders and on `lanes` lanes: what is too much goes back. */
-void op_room_keep(struct comm *c, struct comm_op *op, uint64_t window, uint32_t lanes);
-/* All goes back. */
-void op_room_give(struct comm *c, struct comm_op *op);
-/* It has ended: whatever it had taken, its lanes have let go of it. */
-void op_room_end(struct comm *c, struct comm_op *op);
-
-/* ---- op_end.c: with comm.lock ------------------------------------------------------------------------------------ */
-
-void op_end_init(struct comm_op *op);
-void op_end_fini(struct comm_op *op);
-/* ACT_OP_RETURN: wakes whoever waits for it. */
-void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *after);
-/* The same with an outcome that is none of the session's. */
-void op_end_late(struct comm *c, struct comm_op *op, const struct session_outcome *outcome, struct comm_after *after);
-/* Takes its outcome from the session, which forgets it. */
-void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after);
-void op_end_tell(const struct comm_op *op, struct op_ended *out);
-/* If the call failed for its own bad argument, *outcome gets the error that its launch was given. */
-void op_end_explain(const struct comm_op *op, struct session_outcome *outcome);
-/* One holder more; one less.  True: it was the last. */
-void op_end_hold(struct comm_op *op);
-bool op_end_release(struct comm_op *op);
-/* Whether a thread waits for its end. */
-bool op_end_awaited(const struct comm_op *op);
-/* How far its outcome is read. */
-void op_end_read(struct comm_op *op, enum op_read how);
-/* Its communicator goes before its queue has delivered it. */
-void op_end_unlist(struct comm_op *op);
-/* The queue gets it when it has ended, with what is the program's.  False: one has it already. */
-bool op_end_attach(struct comm *c, struct comm_op *op, struct queue *q, uint64_t cookie);
-/* The queue has done with it.  True: it was the last holder. */
-bool op_end_detach(struct comm_op *op);
-/* One that has ended. */
-struct comm_op *op_end_of_batch(struct comm_batch *b);
-/* Gives it up on all peers, if it has not ended. */
-void op_end_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after);
-
-/* ---- await.c: with comm.lock ---------------------------------------------------------------------------------------- */
-
-/* Once it has returned: its outcome is there, an in-place input restored; the lock is given back for that long. */
-void op_await_read(struct comm *c, struct comm_op *op, struct comm_after *after);
-
-/* ---- op_queue.c ----------------------------------------------------------------------------------------------------- */
-
-enum op_attached { OP_ATTACHED, OP_ATTACHED_BEFORE, OP_UNKNOWN };
-
-/* The queue gets the operation of that handle when it has ended. */
-enum op_attached op_queue_attach(struct comm *c, uint8_t space, uint64_t tag, struct queue *q, uint64_t cookie);
-/* The next of the queue, whose it is no more; false: none has ended. */
-bool op_queue_take(struct queue *q, struct op_ended *out, uint64_t *cookie);
-/* The communicator goes, and its handles; what queues have of it stays theirs. */
-void op_queue_orphan(struct comm *c);
-
-/* ---- op_lanes.c -------------------------------------------------------------------------------------------------- */
-
-void op_lanes_init(struct comm *c);
-/* With comm.lock, if there are others: forgets the plans of earlier operations.  Another membership may call a view as the last one did. */
-void op_lanes_rest(struct comm *c);
-/* With comm.lock: ACT_OP_START, ACT_OP_READY, ACT_OP_STOP. */
-void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *after);
-void op_lanes_ready(struct comm *c, const struct action *a, struct comm_after *after);
-void op_lanes_stop(struct comm *c, const struct action *a, struct comm_after *after);
-/* After a step: gives up those that could not be started. */
-void op_lanes_failed(struct comm *c, struct comm_after *after);
-/* Has the lanes look for operations that do not move; returns when to come back. */
-int64_t op_lanes_watch(struct comm *c, int64_t now, struct comm_after *after);
-
-/* From lanes: its share of the result is there; it has let go; it waits for that peer. */
-void op_lanes_done(struct comm_op *op, const struct exec *x);
-void op_lanes_idle(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes);
-void op_lanes_stalled(struct comm_op *op, uint64_t peer);
-
-/* ---- op_forecast.c: with comm.lock ------------------------------------------------------------------------------- */
-
-/* Its lanes begin; one more partner is known to have launched it; its result is there. */
-void op_forecast_start(struct comm *c, struct comm_op *op, const struct session_op *run);
-void op_forecast_ready(struct comm *c, struct comm_op *op, uint64_t peer);
-void op_forecast_done(struct comm *c, const struct comm_op *op, struct comm_after *after);
-
-/* ---- op_observe.c: with comm.lock -------------------------------------------------------------------------------- */
-
-/* A long operation begins while no other runs; a peer has launched it, too; one has ended: what was moved meanwhile may be news for the master. */
-void op_observe_begin(struct comm *c, int64_t now);
-void op_observe_ready(struct comm *c, uint64_t peer, int64_t now);
-void op_observe_end(struct comm *c, int64_t now, struct comm_after *after);
-
-/* ---- rest.c: with comm.lock -------------------------------------------------------------------------------------- */
-
-/* Gives back what a communicator holds for when it is used, if it is not. */
-void rest_tick(struct comm *c, int64_t now, struct comm_after *after);
 
 #endif

@@ -9,6 +9,9 @@
 
 #include "core/condition.h"
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
+#include "engine/calls/op_end.h"
+#include "engine/threads/lane_hold.h"
 
 static void wait_init(struct comm_wait *w)
 {

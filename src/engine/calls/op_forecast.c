@@ -7,6 +7,10 @@
 #include "core/id.h"
 #include "core/plan_kind.h"
 #include "engine/links/link.h"
+#include "engine/calls/op_forecast.h"
+#include "engine/tables/link_table.h"
+#include "engine/calls/op_observe.h"
+#include "engine/threads/comm_step.h"
 
 /* What the connections with one peer deliver, and the worst edge so far. */
 struct edges {

@@ -8,6 +8,12 @@
 
 #include "core/clock.h"
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
+#include "engine/calls/op_end.h"
+#include "engine/calls/op_forecast.h"
+#include "engine/calls/op_lanes.h"
+#include "engine/calls/op_room.h"
+#include "engine/threads/lane_hold.h"
 
 enum { LANES_LOOKS = 4 }; /* for progress, in a stall time */
 

@@ -6,7 +6,10 @@
 #include "core/clock.h"
 #include "core/id.h"
 #include "engine/links/link.h"
+#include "engine/tables/link_table.h"
 #include "topology/rates.h"
+#include "engine/calls/op_observe.h"
+#include "engine/threads/comm_step.h"
 
 #define OBSERVE_LEAST_NS (100 * CLOCK_MS) /* bursts of a shorter time are about buffers */
 

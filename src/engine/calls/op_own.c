@@ -3,6 +3,10 @@
  * Its one idea: they are operations like any other, so that queues and the communicator's end know nothing new.
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
+#include "engine/calls/await.h"
+#include "engine/calls/op_end.h"
+#include "engine/calls/op_own.h"
 
 bool op_own_launch(struct comm *c, struct queue *q, struct op_own *list, uint32_t count)
 {

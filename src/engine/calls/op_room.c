@@ -4,6 +4,7 @@
  * Invariant: what is reserved here is in every lane's room, until LANE_START hands it to the lanes or it is given back.
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
+#include "engine/calls/op_room.h"
 
 enum { OP_ROOM_MOST = 32 /* grants of one operation in one lane, where no link needs more */ };
 

@@ -3,6 +3,10 @@
  * Its one idea: a pass stands on streams and executors, so orders, which may free one, are carried out between passes.
  * SPDX-License-Identifier: MIT */
 #include "engine/lanes/lane.h"
+#include "engine/lanes/lane_exec.h"
+#include "engine/lanes/lane_room.h"
+#include "engine/lanes/stream.h"
+#include "engine/threads/lane_hold.h"
 
 #include <sched.h>
 #include <stdlib.h>

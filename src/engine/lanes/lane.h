@@ -135,17 +135,6 @@ struct lane {
 /* Null: err says why. */
 struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls, struct err *err);
 void lane_free(struct lane *lane);
-
-/* Appends an order (copied); call lane_poke when no lock is held.  False: no memory. */
-bool lane_post(struct lane *lane, const struct lane_order *order);
-/* The same for what cannot be left undone: waits for memory. */
-void lane_post_surely(struct lane *lane, const struct lane_order *order);
-void lane_poke(struct lane *lane);
-
-/* Takes the lane if nobody holds it. */
-bool lane_try(struct lane *lane);
-/* Gives it back and looks at nothing: lane_release does. */
-void lane_let(struct lane *lane);
 /* Gives it back and serves what came into the inbox meanwhile; `grace`: keep it masked for a moment, since the same
  * thread is likely to be back. */
 void lane_release(struct lane *lane, bool grace);
@@ -153,14 +142,6 @@ void lane_release(struct lane *lane, bool grace);
 void lane_grace_over(struct lane *lane);
 /* The holder's: serves what is ready, waiting at most timeout_ns (negative: without limit).  True if anything happened. */
 bool lane_serve(struct lane *lane, int64_t timeout_ns);
-/* Hides the lane from its poller; shows it again. */
-void lane_mask(struct lane *lane);
-void lane_unmask(struct lane *lane);
-
-/* Whether the calling thread holds this lane. */
-bool lane_is_mine(const struct lane *lane);
-
-/* ---- Inside a lane: one data connection, one executor ------------------------------------------------------------------ */
 
 enum {
     STREAM_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX,
@@ -254,60 +235,5 @@ struct stream {
     bool tx_open;          /* a frame is being sent */
     unsigned char *tx_scratch; /* owned */
 };
-
-/* Takes the socket of a connection that has shaken hands; null: no memory (it is closed). */
-struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, struct conn *conn);
-void stream_free(struct stream *s);
-/* Watches it on the lane; false: it is broken. */
-bool stream_open(struct stream *s, struct lane *lane);
-void stream_close(struct stream *s);
-/* The next pass looks at it. */
-void stream_due(struct stream *s);
-/* Whether a pass would find something to do. */
-bool stream_has_work(const struct stream *s);
-/* Both return true if they moved anything. */
-bool stream_receive(struct stream *s);
-bool stream_send(struct stream *s);
-/* Before an executor goes: nothing may point at its buffers any more. */
-void stream_let_go(struct stream *s, struct lane_exec *e);
-void stream_drain(struct stream *s); /* what is left of the payload at hand is of no use */
-
-/* Empties the inbox: begins executors; puts all other orders off, in their order, until no pass is under way. */
-void lane_take(struct lane *lane);
-/* Finds the executor of a frame, looking into the inbox if it is not there yet. */
-struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name);
-void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out);
-struct list *lane_peers(struct lane *lane, uint64_t peer); /* those of that peer are among these */
-uint32_t lane_peer_hash(struct list *by_peer);
-
-/* lane_room.c */
-bool lane_room_init(struct lane *lane); /* false: no memory */
-void lane_room_free(struct lane *lane);
-void lane_room_grow(struct lane *lane); /* by a block, if the windows of its streams need more and the process may take more */
-void lane_room_rest(struct lane *lane); /* nothing is under way: gives back pages, and blocks that no window needs */
-/* lane_flow.c */
-void lane_flow_begin(struct stream *s); /* its window follows its round trip, until frames arrive */
-/* A frame with a contribution has arrived: the window of its sender may grow, here and in the next launches of its communicator. */
-void lane_flow_arrived(struct stream *s);
-void lane_flow_end(struct stream *s);
-/* lane_bound.c: an operation lacks grants since the lane has met a bound. */
-void lane_bound_note(struct lane_exec *e);
-
-/* lane_exec.c */
-bool lane_execs_init(struct lane *lane);
-void lane_exec_start(struct lane *lane, struct comm_op *op);
-/* Takes an executor out and tells its operation. */
-void lane_exec_end(struct lane *lane, struct lane_exec *e);
-void lane_exec_ready(struct lane *lane, struct lane_exec *e, struct stream *s, const struct lane_order *o);
-/* After what may have moved it: tells its partners when it last did, if that is news. */
-void lane_tell(struct lane *lane, struct lane_exec *e);
-struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name);
-/* Makes sure that a frame of it finds a buffer; false: no memory, its operation is given up. */
-bool lane_exec_buffer(struct lane *lane, struct lane_exec *e);
-/* The connection with a partner, once for all: what was lost with it does not come over the next one.  False: it had another. */
-bool lane_bind(struct lane_exec *e, uint32_t partner, struct stream *s);
-void lane_unbind(struct lane_partner *p);
-/* Executors that have finished or starve. */
-void lane_sweep(struct lane *lane);
 
 #endif

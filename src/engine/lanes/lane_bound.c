@@ -9,6 +9,7 @@
 #include "core/id.h"
 #include "core/log.h"
 #include "engine/links/link.h"
+#include "engine/lanes/lane_bound.h"
 
 static double mebibytes(uint64_t frames)
 {

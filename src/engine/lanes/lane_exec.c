@@ -12,6 +12,9 @@
 #include "core/clock.h"
 #include "core/mix.h"
 #include "engine/comm.h"
+#include "engine/lanes/lane_bound.h"
+#include "engine/lanes/lane_exec.h"
+#include "engine/lanes/lane_room.h"
 
 enum { LANE_BUCKETS_FIRST = 64, LANE_POOL_KEEP = 8, LANE_COPIES = 4 /* frames in a pass */ };
 

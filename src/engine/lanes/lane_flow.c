@@ -8,6 +8,8 @@
 #include "core/id.h"
 #include "core/log.h"
 #include "engine/comm.h"
+#include "engine/lanes/lane_exec.h"
+#include "engine/lanes/lane_flow.h"
 
 enum {
     FLOW_LOOK = 32,  /* frames */

@@ -9,6 +9,7 @@
 
 #include "core/pages.h"
 #include "engine/comm.h"
+#include "engine/lanes/lane_room.h"
 
 static unsigned char *block_new(void)
 {

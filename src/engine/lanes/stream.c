@@ -12,7 +12,11 @@
 #include "core/clock.h"
 #include "engine/comm.h"
 #include "engine/links/link.h"
+#include "engine/tables/link_table.h"
 #include "net/conn.h"
+#include "engine/lanes/lane_exec.h"
+#include "engine/lanes/lane_flow.h"
+#include "engine/lanes/stream.h"
 
 enum {
     STREAM_BUDGET = 512 << 10, /* bytes per pass and direction, so that both keep moving */

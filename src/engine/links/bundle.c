@@ -10,6 +10,14 @@
 #include "core/clock.h"
 #include "core/id.h"
 #include "engine/links/link.h"
+#include "engine/links/bundle.h"
+#include "engine/links/bundle_stripe.h"
+#include "engine/links/dial.h"
+#include "engine/tables/link_table.h"
+#include "engine/tables/link_why.h"
+#include "engine/lanes/stream.h"
+#include "engine/threads/lane_hold.h"
+#include "engine/threads/comm_step.h"
 
 #define BUNDLE_RETRY_NS INT64_C(10000000)
 #define BUNDLE_RETRY_MOST_NS INT64_C(1000000000)

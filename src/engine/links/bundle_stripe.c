@@ -9,7 +9,12 @@
 #include "core/id.h"
 #include "core/mix.h"
 #include "engine/links/link.h"
+#include "engine/links/bundle.h"
+#include "engine/links/bundle_stripe.h"
+#include "engine/links/dial.h"
+#include "engine/tables/link_table.h"
 #include "wire/stripe_record.h"
+#include "engine/threads/comm_step.h"
 
 enum { STRIPE_DIALS = 16 }; /* at once: the other end hears few greetings at a time */
 #define STRIPE_RETRY_NS INT64_C(1000000000)

@@ -11,6 +11,13 @@
 
 #include "core/clock.h"
 #include "engine/links/link.h"
+#include "engine/links/bundle.h"
+#include "engine/links/control_link.h"
+#include "engine/links/dial.h"
+#include "engine/links/knock.h"
+#include "engine/tables/link_table.h"
+#include "engine/tables/link_why.h"
+#include "engine/threads/comm_step.h"
 
 #define CONTROL_RETRY_NS INT64_C(10000000)
 #define CONTROL_AGAIN_NS INT64_C(125000) /* of a link that was there */

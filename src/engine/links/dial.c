@@ -10,6 +10,9 @@
 #include "net/addr.h"
 #include "net/sock.h"
 #include "engine/links/link.h"
+#include "engine/links/dial.h"
+#include "engine/tables/link_table.h"
+#include "engine/threads/comm_step.h"
 
 enum { DIAL_TRY_NS = 2000000000, DIAL_TRIPS = 4 }; /* per candidate: five of them must not eat up a link's 5 s when the first answers */
 

@@ -11,6 +11,16 @@
 #include "net/addr.h"
 #include "net/sock.h"
 #include "engine/links/link.h"
+#include "engine/links/bundle.h"
+#include "engine/links/bundle_stripe.h"
+#include "engine/links/control_link.h"
+#include "engine/links/greet.h"
+#include "engine/links/knock.h"
+#include "engine/links/probe.h"
+#include "engine/links/state_link.h"
+#include "engine/tables/link_table.h"
+#include "engine/tables/link_why.h"
+#include "engine/threads/comm_step.h"
 
 enum { GREET_NS = 5000000000, GREET_PAUSE_NS = 100000000, GREET_TOLD_NS = 10000000000 };
 

@@ -8,9 +8,12 @@
 
 #include "core/clock.h"
 #include "engine/links/link.h"
+#include "engine/links/dial.h"
+#include "engine/links/knock.h"
 #include "net/addr.h"
 #include "net/fds.h"
 #include "net/sock.h"
+#include "engine/threads/comm_step.h"
 
 #define KNOCK_FIRST_NS INT64_C(250000) /* a process that ends may close its listener last */
 #define KNOCK_FOR_NS INT64_C(1000000000) /* the master waits no longer for a member whose connections have closed */

@@ -3,6 +3,10 @@
  * Invariant: an entry of links.all that is not listed goes, with its connections and dials, at the next refresh.
  * SPDX-License-Identifier: MIT */
 #include "engine/links/link.h"
+#include "engine/links/bundle.h"
+#include "engine/links/control_link.h"
+#include "engine/links/dial.h"
+#include "engine/tables/link_table.h"
 
 #include <stdlib.h>
 

@@ -10,9 +10,14 @@
 #include "core/clock.h"
 #include "core/id.h"
 #include "engine/links/link.h"
+#include "engine/calls/op_forecast.h"
+#include "engine/links/dial.h"
+#include "engine/links/probe.h"
+#include "engine/tables/link_table.h"
 #include "net/tcp_estimate.h"
 #include "net/tcp_info.h"
 #include "topology/probe_meter.h"
+#include "engine/threads/comm_step.h"
 
 enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8, PROBE_LOOK_NS = 5000000, PROBE_MEASURE_MS = 10000,
        PROBE_HOST_US = 1 /* a round trip within a host that was not measured */ };

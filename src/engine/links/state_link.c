@@ -7,6 +7,10 @@
 #include "core/clock.h"
 #include "net/sock.h"
 #include "engine/links/link.h"
+#include "engine/links/dial.h"
+#include "engine/links/state_link.h"
+#include "engine/tables/link_table.h"
+#include "engine/threads/comm_step.h"
 
 static void sync_link_gone(struct sync_link *s)
 {

@@ -8,6 +8,9 @@
 #include "net/addr.h"
 #include "net/sock.h"
 #include "engine/links/link.h"
+#include "engine/links/dial.h"
+#include "engine/links/uplink.h"
+#include "engine/threads/comm_step.h"
 
 void uplink_init(struct comm *c)
 {

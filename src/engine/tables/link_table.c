@@ -7,6 +7,8 @@
 
 #include "core/mix.h"
 #include "engine/links/link.h"
+#include "engine/tables/link_table.h"
+#include "engine/tables/link_why.h"
 #include "net/conn.h"
 #include "net/shm_ring.h"
 

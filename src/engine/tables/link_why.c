@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/links/link.h"
+#include "engine/tables/link_why.h"
 
 uint8_t link_share_own(const struct comm *c)
 {

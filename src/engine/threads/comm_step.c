@@ -13,6 +13,8 @@
 #include "core/log.h"
 #include "core/pages.h"
 #include "engine/comm.h"
+#include "engine/threads/comm_step.h"
+#include "engine/threads/lane_hold.h"
 
 enum { STEP_PAGED = 8 << 10 }; /* a table of so many bytes lies in pages of its own: it leaves no hole in the heap */
 

@@ -9,6 +9,7 @@
 #include "core/mix.h"
 #include "core/mutant.h"
 #include "engine/lanes/lane.h"
+#include "engine/threads/lane_hold.h"
 
 static _Thread_local struct lane *lane_held; /* by this thread */
 

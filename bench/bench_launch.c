@@ -175,11 +175,11 @@ struct work {
 
 static void launch(struct bench *b, uint32_t slot, struct session_launch *l)
 {
-    l->in = buffers[0];
-    l->out = buffers[1];
-    l->deadline = INT64_MAX;
-    l->known = view_number;
-    l->world = b->members;
+    l->call.in = buffers[0];
+    l->call.out = buffers[1];
+    l->call.deadline = INT64_MAX;
+    l->call.known = view_number;
+    l->call.world = b->members;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = l});
     if (b->outcome.result != RESULT_PENDING) {
         fail("a call was refused");
@@ -199,7 +199,7 @@ static const struct op_params message = {.count = 1, .dtype = DTYPE_F32, .kind =
 
 static void send_with(struct bench *b, uint32_t slot, uint64_t tag)
 {
-    launch(b, slot, &(struct session_launch){.space = SPACE_PAIR, .tag = tag, .params = message, .root_rank = 0});
+    launch(b, slot, &(struct session_launch){.call = {.space = SPACE_PAIR, .tag = tag, .params = message, .root_rank = 0}});
 }
 
 static void send_ends(struct bench *b, uint32_t slot, uint64_t tag, uint32_t number)
@@ -225,7 +225,8 @@ static void send_end(struct bench *b, uint32_t slot, uint32_t number)
 static void receive_launch(struct bench *b, uint32_t slot, uint32_t number)
 {
     (void)number;
-    launch(b, slot, &(struct session_launch){.space = SPACE_PAIR, .tag = 1, .params = message, .root_rank = 0, .receives = true});
+    launch(b, slot, &(struct session_launch){.call = {.space = SPACE_PAIR, .tag = 1, .params = message, .root_rank = 0,
+                                                      .receives = true}});
 }
 
 static void receive_end(struct bench *b, uint32_t slot, uint32_t number)
@@ -275,7 +276,7 @@ static void ring_launch(struct bench *b, uint32_t slot, uint32_t number)
 {
     (void)number;
     struct op_params p = {.count = LARGE, .dtype = DTYPE_F32, .op = REDOP_SUM, .kind = PLAN_ALL_REDUCE};
-    launch(b, slot, &(struct session_launch){.space = SPACE_ORDERED, .params = p});
+    launch(b, slot, &(struct session_launch){.call = {.space = SPACE_ORDERED, .params = p}});
 }
 
 static void ring_end(struct bench *b, uint32_t slot, uint32_t number)
@@ -297,7 +298,7 @@ static void eager_launch(struct bench *b, uint32_t slot, uint32_t number)
 {
     (void)number;
     struct op_params p = {.count = 1, .dtype = DTYPE_F32, .op = REDOP_SUM, .kind = PLAN_ALL_REDUCE};
-    launch(b, slot, &(struct session_launch){.space = SPACE_ORDERED, .params = p});
+    launch(b, slot, &(struct session_launch){.call = {.space = SPACE_ORDERED, .params = p}});
 }
 
 static void eager_end(struct bench *b, uint32_t slot, uint32_t number)

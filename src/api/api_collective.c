@@ -325,24 +325,25 @@ static uint64_t layout_of(const struct call *k, size_t *largest)
 
 static void call_launch(const struct call *k, bool wrong, struct comm_launch *out)
 {
-    *out = (struct comm_launch){.space = SPACE_ORDERED, .known = k->member.known, .world = k->member.snapshot.group, .bad_argument = wrong,
-                                .deadline = api_call_deadline(), .params = {.kind = (uint8_t)k->kind}};
+    *out = (struct comm_launch){.call = {.space = SPACE_ORDERED, .known = k->member.known, .world = k->member.snapshot.group,
+                                         .bad_argument = wrong, .deadline = api_call_deadline(),
+                                         .params = {.kind = (uint8_t)k->kind}}};
     if (wrong) {
         return;
     }
     size_t largest = k->uneven ? 0 : k->count;
-    out->params.layout = k->uneven ? layout_of(k, &largest) : 0;
-    out->params.count = largest;
-    out->params.dtype = (uint8_t)k->datatype;
-    out->params.op = (uint8_t)k->redop.op;
-    out->factor = k->redop.factor;
-    out->root_rank = k->root;
-    out->count = k->count;
-    out->in = k->send;
-    out->out = k->kind == PLAN_REDUCE && !call_is_root(k) ? NULL : k->recv;
+    out->call.params.layout = k->uneven ? layout_of(k, &largest) : 0;
+    out->call.params.count = largest;
+    out->call.params.dtype = (uint8_t)k->datatype;
+    out->call.params.op = (uint8_t)k->redop.op;
+    out->call.factor = k->redop.factor;
+    out->call.root_rank = k->root;
+    out->call.count = k->count;
+    out->call.in = k->send;
+    out->call.out = k->kind == PLAN_REDUCE && !call_is_root(k) ? NULL : k->recv;
     out->bytes = call_sums(k) ? largest * k->size : 0;
-    out->parts = call_has_root(k) && !call_is_root(k) ? (struct part_lists){0} : k->parts;
-    out->out_parts = k->out_parts;
+    out->call.parts = call_has_root(k) && !call_is_root(k) ? (struct part_lists){0} : k->parts;
+    out->call.out_parts = k->out_parts;
 }
 
 static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)

@@ -81,15 +81,16 @@ static pcclResult_t message_check_apart(const struct message *m, const struct ap
 
 static void message_launch(const struct message *m, bool wrong, struct comm_launch *out)
 {
-    *out = (struct comm_launch){.space = SPACE_PAIR, .tag = m->tag, .known = m->member.known, .world = m->member.snapshot.group,
-                                .root_rank = m->peer, .receives = m->receives, .bad_argument = wrong, .source = m->source,
-                                .deadline = api_call_deadline(), .params = {.kind = PLAN_SEND}};
+    *out = (struct comm_launch){.call = {.space = SPACE_PAIR, .tag = m->tag, .known = m->member.known,
+                                         .world = m->member.snapshot.group, .root_rank = m->peer, .receives = m->receives,
+                                         .bad_argument = wrong, .deadline = api_call_deadline(), .params = {.kind = PLAN_SEND}},
+                                .source = m->source};
     if (!wrong) {
-        out->params.count = m->count;
-        out->params.dtype = (uint8_t)m->datatype;
-        out->count = m->count;
-        out->in = m->in;
-        out->out = m->out;
+        out->call.params.count = m->count;
+        out->call.params.dtype = (uint8_t)m->datatype;
+        out->call.count = m->count;
+        out->call.in = m->in;
+        out->call.out = m->out;
     }
 }
 

@@ -107,16 +107,9 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
                                 quant == QUANT_MINMAX ? "u8, u16, u32 or u64" : "u8 to u64 or i8 to i64", dtype_name(type),
                                 dtype_name(quant_type));
     }
-    *out = (struct comm_launch){
-        .tag = d->tag,
-        .deadline = api_call_deadline(),
-        .params = {.count = d->count, .dtype = (uint8_t)type, .op = (uint8_t)op.op, .quant = (uint8_t)quant,
-                   .quant_dtype = (uint8_t)quant_type},
-        .factor = op.factor,
-        .in = send,
-        .out = recv,
-        .bytes = d->count * dtype_size(type),
-    };
+    *out = (struct comm_launch){.call = {.tag = d->tag, .deadline = api_call_deadline(),
+                                         .params = {.count = d->count, .dtype = (uint8_t)type, .op = (uint8_t)op.op, .quant = (uint8_t)quant, .quant_dtype = (uint8_t)quant_type},
+                                         .factor = op.factor, .in = send, .out = recv}, .bytes = d->count * dtype_size(type)};
     return pcclSuccess;
 }
 
@@ -138,7 +131,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduc
     if (rc == pcclSuccess) {
         launch.awaited = true;
         comm_reduce(c, &launch, &o);
-        rc = api_outcome(&o, "reduce", launch.tag);
+        rc = api_outcome(&o, "reduce", launch.call.tag);
         if (rc == pcclSuccess) {
             api_reduce_info(&o, reduce_info_out);
         }
@@ -170,7 +163,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
         if (o.result == RESULT_PENDING) {
             *reduce_handle_out = (pcclAsyncReduceOp_t){.comm = api_own(communicator), .tag = tag};
         } else {
-            rc = api_outcome(&o, "launch", launch.tag);
+            rc = api_outcome(&o, "launch", launch.call.tag);
         }
     }
     api_leave(c);

@@ -165,9 +165,11 @@ static pcclResult_t refuse(const struct derive *d, struct comm *parent, pcclResu
     pcclErrorInfo_t error;
     struct session_outcome o;
     (void)pcclGetLastErrorInfo(&error);
-    struct comm_launch launch = {.space = SPACE_ORDERED, .known = d->self.known, .world = d->self.snapshot.group, .awaited = true,
-                                 .bad_argument = rc != pcclInternalError, .lacking = rc == pcclInternalError, .count = SHARE_WORDS,
-                                 .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U64, .count = SHARE_WORDS}};
+    struct comm_launch launch = {.call = {.space = SPACE_ORDERED, .known = d->self.known, .world = d->self.snapshot.group,
+                                          .bad_argument = rc != pcclInternalError, .no_memory = rc == pcclInternalError,
+                                          .count = SHARE_WORDS,
+                                          .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U64, .count = SHARE_WORDS}},
+                                 .awaited = true};
     comm_reduce(parent, &launch, &o);
     api_restore(&error);
     return rc;

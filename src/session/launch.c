@@ -26,14 +26,14 @@ static enum session_result launch_refused(const struct session *s, const struct 
     if (s->phase != PHASE_MEMBER) {
         return left_result(s);
     }
-    if (s->vote.kind != VOTE_NONE && s->vote.kind != VOTE_QUERY && !s->classes[l->space].beside_votes) {
+    if (s->vote.kind != VOTE_NONE && s->vote.kind != VOTE_QUERY && !s->classes[l->call.space].beside_votes) {
         return RESULT_USAGE;
     }
     if (slot >= s->cfg.max_ops || (slot < s->slots.count && s->slots.at[slot].at.phase != SLOT_FREE) ||
-        !work_numeric(s, &l->params, &n)) {
+        !work_numeric(s, &l->call.params, &n)) {
         return RESULT_FULL;
     }
-    return slot >= s->slots.count || (s->wire == NULL && work_encodes(s, &l->params)) ? RESULT_NO_MEMORY : RESULT_PENDING;
+    return slot >= s->slots.count || (s->wire == NULL && work_encodes(s, &l->call.params)) ? RESULT_NO_MEMORY : RESULT_PENDING;
 }
 
 static void no_memory(struct session *s, struct session_event *e)
@@ -41,7 +41,7 @@ static void no_memory(struct session *s, struct session_event *e)
     e->outcome = (struct session_outcome){.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .culprit = s->id};
     session_name(s, &e->outcome);
     snprintf(e->outcome.text, sizeof e->outcome.text, "no memory for one more operation");
-    const struct op_class *class = &s->classes[e->launch->space];
+    const struct op_class *class = &s->classes[e->launch->call.space];
     e->outcome.left = class->no_memory != NULL;
     if (e->outcome.left) {
         class->no_memory(s);
@@ -51,7 +51,7 @@ static void no_memory(struct session *s, struct session_event *e)
 void launch_call(struct session *s, struct session_event *e, struct outbox *out)
 {
     const struct session_launch *l = e->launch;
-    const struct op_class *class = &s->classes[l->space];
+    const struct op_class *class = &s->classes[l->call.space];
     struct call_of call;
     memset(&e->outcome, 0, sizeof e->outcome);
     e->outcome.result = launch_refused(s, l, e->slot);
@@ -72,11 +72,11 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     slot_open(s, e->slot, l);
     ballot_launched(s);
     struct slot *c = &s->slots.at[e->slot];
-    if (l->params.layout != LAYOUT_PAIRS) {
-        c->launch.count = (size_t)l->params.count;
+    if (l->call.params.layout != LAYOUT_PAIRS) {
+        c->launch.call.count = (size_t)l->call.params.count;
     }
-    if (l->root_rank < s->view.world && plan_kind_has_root(l->params.kind)) {
-        c->launch.params.root = s->view.ids[s->view.ranked[l->root_rank]];
+    if (l->call.root_rank < s->view.world && plan_kind_has_root(l->call.params.kind)) {
+        c->launch.call.params.root = s->view.ids[s->view.ranked[l->call.root_rank]];
     }
     c->partner = call.partner;
     if (call.tag != NULL) {
@@ -102,7 +102,7 @@ static uint32_t next_due(struct session *s, uint32_t *before)
     bool waits = issue != NULL && behind_waits(s, issue);
     *before = waits ? s->deferred.passed : NONE;
     uint32_t i = *before == NONE ? s->deferred.first : s->slots.at[*before].next;
-    for (; i != NONE && waits && s->slots.at[i].launch.space == SPACE_ORDERED; i = s->slots.at[i].next) {
+    for (; i != NONE && waits && s->slots.at[i].launch.call.space == SPACE_ORDERED; i = s->slots.at[i].next) {
         *before = i;
     }
     deferred_wait(s, *before, i == NONE);
@@ -123,7 +123,7 @@ void launch_deferred(struct session *s, struct outbox *out)
         PCCL_ASSERT(c->at.phase == SLOT_DEFERRED);
         deferred_remove(s, before, slot);
         c->launch.window = MUTANT(WINDOW_STALE) ? c->launch.window : 0; /* reserved for another view's plan: lanes grant anew */
-        s->classes[c->launch.space].launch(s, slot, out);
+        s->classes[c->launch.call.space].launch(s, slot, out);
     }
 }
 
@@ -136,14 +136,14 @@ void launch_collect(struct session *s, struct session_event *e)
     }
     struct slot *c = &s->slots.at[e->slot];
     e->outcome = c->outcome;
-    if (c->has_sizes && (c->launch.space != SPACE_WINDOW || MUTANT(WINDOW_SIZES))) { /* P11: nobody's program has heard of a message of a window */
+    if (c->has_sizes && (c->launch.call.space != SPACE_WINDOW || MUTANT(WINDOW_SIZES))) { /* P11: nobody's program has heard of a message of a window */
         snapshot_take(s, c->sizes_view, &c->sizes);
     }
     if (MUTANT(LIVEATTR)) {
         snapshot_take(s, s->snapshot.view, &s->view.sizes);
     }
-    if (!s->classes[c->launch.space].two) {
-        struct tag *t = tag_find(s, c->launch.space, c->launch.tag);
+    if (!s->classes[c->launch.call.space].two) {
+        struct tag *t = tag_find(s, c->launch.call.space, c->launch.call.tag);
         PCCL_ASSERT(t != NULL && (t->space == SPACE_ORDERED ? t->open > 0 : t->slot == e->slot));
         t->slot = NONE;
         t->open -= t->space == SPACE_ORDERED;

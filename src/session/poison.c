@@ -16,7 +16,7 @@ static void end_call(struct session *s, uint32_t slot, bool idle, struct outbox 
     if (c->at.phase != SLOT_ENDING) {
         c->outcome = (struct session_outcome){.result = RESULT_POISONED, .tx_bytes = c->outcome.tx_bytes,
                                               .rx_bytes = c->outcome.rx_bytes,
-                                              .restore = c->launch.in_place && !c->launch.no_memory};
+                                              .restore = c->launch.in_place && !c->launch.call.no_memory};
         memcpy(c->outcome.text, s->left.text, sizeof c->outcome.text);
     }
     c->at.phase = SLOT_ENDING;
@@ -52,7 +52,7 @@ static void fail_event(const struct session *s, struct session_event *e)
     e->outcome.result = RESULT_POISONED;
     memcpy(e->outcome.text, s->left.text, sizeof e->outcome.text);
     if (e->kind == SESSION_LAUNCH) { /* a small one may have been reduced in this very step */
-        e->outcome.restore = e->launch->in_place && !e->launch->no_memory;
+        e->outcome.restore = e->launch->in_place && !e->launch->call.no_memory;
     }
     if (e->kind == SESSION_HELLO) {
         e->verdict = HELLO_STALE;

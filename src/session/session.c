@@ -119,7 +119,7 @@ static void check_deadlines(struct session *s, struct outbox *out)
     while (heap_least(&s->slots.due) <= s->clock.now) {
         uint32_t slot = heap_first(&s->slots.due);
         struct slot *c = &s->slots.at[slot];
-        c->launch.deadline = INT64_MAX;
+        c->launch.call.deadline = INT64_MAX;
         slot_due(s, slot, INT64_MAX);
         if (c->waits) {
             pair_give_up(s, slot, CAUSE_DEADLINE, out);

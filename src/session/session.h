@@ -132,7 +132,8 @@ struct session_outcome {
     char text[BOUNDS_TEXT];
 };
 
-struct session_launch {
+/* What the program asks for, from the API to the session. */
+struct op_call {
     uint8_t space;          /* enum op_space; ORDERED: tag 0 */
     uint64_t tag;
     struct op_params params; /* root: filled in from root_rank */
@@ -140,20 +141,24 @@ struct session_launch {
     uint32_t world;         /* ... and its members */
     uint32_t root_rank;     /* as programs count, among these; PAIR: whom to send to or receive from, SESSION_ANY: any source */
     bool receives;          /* PAIR, WINDOW */
+    bool no_memory;         /* the call lacks memory of its own: it takes its number, and is refused; no buffer is touched */
+    bool bad_argument;      /* the same for a call that cannot be made as it was given */
     uint64_t partner;       /* WINDOW: in place of a rank; 0: any source */
     uint64_t within;        /* WINDOW: the only view that it may have its number in; SESSION_LAST_VIEW: that of the WINDOW launch before; 0: any */
     size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */
-    struct part_lists parts, out_parts; /* borrowed until it is collected; see plan_params; counts never without places */
-    const void *in;         /* never written while the operation runs: a small in-place call passes its backup, the executors of
-                               a larger one save what they write over */
+    struct part_lists parts, out_parts; /* borrowed; counts never without places in the session, see plan_params */
+    const void *in;         /* never written while the operation runs: of a small in-place call the session gets its backup, the executors
+                               of a larger one save what they write over */
     void *out;
     uint64_t factor;        /* REDOP_PREMUL: this member's, as struct numeric has it; no parameter, each has its own */
+    int64_t deadline;       /* absolute, INT64_MAX: none; from the API 0: as the communicator's option says */
+};
+
+struct session_launch {
+    struct op_call call;
     void *scratch;          /* numeric_acc_bytes of the operation if it is eager and not plain, else null */
     bool in_place;
-    bool no_memory;         /* the backup could not be allocated: refuse */
-    bool bad_argument;      /* ORDERED: the call cannot be made as it was given: refuse; no buffer is touched */
     uint32_t window;        /* data frames per lane reserved for each folding sender (session_folding_senders) */
-    int64_t deadline;       /* absolute, INT64_MAX none */
 };
 
 enum session_event_kind {

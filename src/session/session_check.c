@@ -169,7 +169,7 @@ static void check_op(const struct session *s, uint32_t i)
     }
     if (launched) {
         const struct slot *c = &s->slots.at[op->slot];
-        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag && c->launch.space == op->name.space);
+        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.call.tag == op->name.tag && c->launch.call.space == op->name.space);
         bool sent = op->name.from == s->id; /* all of it, perhaps: it waits for the word */
         PCCL_ASSERT(op->phase == OP_HOLDING || sent || op->eager || op->whole || op->refused != 0 || c->at.started ||
                     s->view.frozen);
@@ -234,10 +234,10 @@ static void check_slots(const struct session *s)
     for (uint32_t i = 0; i < s->slots.count; i++) {
         const struct slot *c = &s->slots.at[i];
         used += c->at.phase != SLOT_FREE;
-        windows += c->at.phase != SLOT_FREE && c->launch.space == SPACE_WINDOW;
+        windows += c->at.phase != SLOT_FREE && c->launch.call.space == SPACE_WINDOW;
         deferred += c->at.phase == SLOT_DEFERRED && !c->waits;
         waiting += c->waits;
-        PCCL_ASSERT(!c->waits || (c->at.phase == SLOT_DEFERRED && s->classes[c->launch.space].two && c->launch.receives));
+        PCCL_ASSERT(!c->waits || (c->at.phase == SLOT_DEFERRED && s->classes[c->launch.call.space].two && c->launch.call.receives));
         PCCL_ASSERT(!c->at.started || c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_ENDING);
         PCCL_ASSERT(c->at.phase != SLOT_RUNNING || (c->op < s->ops.count && s->ops.at[c->op].slot == i));
         PCCL_ASSERT(c->at.phase == SLOT_FREE || c->at.phase == SLOT_RUNNING || c->op == NONE);
@@ -250,7 +250,7 @@ static void check_slots(const struct session *s)
     PCCL_ASSERT(deferred == s->deferred.count);
     for (uint32_t i = s->deferred.first; i != NONE && deferred > 0; i = s->slots.at[i].next) {
         PCCL_ASSERT(s->slots.at[i].at.phase == SLOT_DEFERRED);
-        tags += s->classes[s->slots.at[i].launch.space].tags_later;
+        tags += s->classes[s->slots.at[i].launch.call.space].tags_later;
         deferred--;
         last = i;
     }
@@ -270,10 +270,10 @@ static void check_due(const struct session *s)
         if (c->at.phase == SLOT_RUNNING) {
             int64_t at = complaint_stuck(s, &s->ops.at[c->op]);
             stuck = at < stuck ? at : stuck;
-            due = c->launch.deadline < due ? c->launch.deadline : due;
+            due = c->launch.call.deadline < due ? c->launch.call.deadline : due;
             running++;
         }
-        due = c->at.phase == SLOT_DEFERRED && c->launch.deadline < due ? c->launch.deadline : due;
+        due = c->at.phase == SLOT_DEFERRED && c->launch.call.deadline < due ? c->launch.call.deadline : due;
     }
     PCCL_ASSERT(due == heap_least(&s->slots.due) && stuck == heap_least(&s->complaints.stuck));
     PCCL_ASSERT(heap_sound(&s->slots.due) && heap_sound(&s->complaints.stuck));
@@ -310,7 +310,7 @@ static void check_tags(const struct session *s)
         PCCL_ASSERT(t->refusals <= t->next_seq + BOUNDS_REFUSALS);
         if (t->slot != NONE) {
             PCCL_ASSERT(t->slot < s->slots.count && s->slots.at[t->slot].at.phase != SLOT_FREE &&
-                        s->slots.at[t->slot].launch.tag == t->tag && s->slots.at[t->slot].launch.space == t->space);
+                        s->slots.at[t->slot].launch.call.tag == t->tag && s->slots.at[t->slot].launch.call.space == t->space);
             calls++;
         }
         PCCL_ASSERT(t->space == SPACE_ORDERED ? t->slot == NONE : t->open == 0);
@@ -328,7 +328,7 @@ static void check_tags(const struct session *s)
         }
     }
     for (uint32_t i = 0; i < s->slots.count; i++) {
-        calls += s->slots.at[i].at.phase != SLOT_FREE && s->classes[s->slots.at[i].launch.space].two;
+        calls += s->slots.at[i].at.phase != SLOT_FREE && s->classes[s->slots.at[i].launch.call.space].two;
     }
     PCCL_ASSERT(calls == s->slots.used); /* of a tag one at a time */
     PCCL_ASSERT(queued == named);

@@ -77,10 +77,11 @@ static void supply(struct window_set *s)
 
 static struct comm_launch launch_of(const struct window_launch *l)
 {
-    return (struct comm_launch){.space = SPACE_WINDOW, .tag = l->tag, .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = l->bytes},
-                                .known = l->known, .count = l->bytes, .bad_argument = l->bad_argument, .in = l->receives ? NULL : l->buffer,
-                                .out = l->receives ? l->buffer : NULL, .awaited = true, .receives = l->receives, .partner = l->partner,
-                                .within = l->within, .deadline = l->deadline};
+    return (struct comm_launch){.call = {.space = SPACE_WINDOW, .tag = l->tag,
+                                         .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = l->bytes}, .known = l->known,
+                                         .count = l->bytes, .bad_argument = l->bad_argument, .in = l->receives ? NULL : l->buffer,
+                                         .out = l->receives ? l->buffer : NULL, .receives = l->receives, .partner = l->partner,
+                                         .within = l->within, .deadline = l->deadline}, .awaited = true};
 }
 
 /* The first that is to be launched, with the one right behind it. */

@@ -99,9 +99,10 @@ TEST(what_is_beyond_a_window_or_its_rights_is_refused_by_its_owner)
 static void say(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *to, void *request)
 {
     struct session_outcome o;
-    struct comm_launch launch = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_REQUESTS, .count = WINDOW_REQUEST_BYTES, .in = request,
-                                 .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = WINDOW_REQUEST_BYTES}, .partner = to->id,
-                                 .awaited = true};
+    struct comm_launch launch = {.call = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_REQUESTS,
+                                          .count = WINDOW_REQUEST_BYTES, .in = request,
+                                          .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = WINDOW_REQUEST_BYTES},
+                                          .partner = to->id}, .awaited = true};
     comm_reduce(p->comm->comm, &launch, &o);
     EXPECT_EQ(o.result, RESULT_OK);
 }
@@ -121,8 +122,9 @@ static uint64_t added(struct cluster_peer *p, struct window *w, const pcclPeerIn
     struct session_outcome o;
     uint64_t was = UINT64_MAX;
     ask(p, w, to, q);
-    struct comm_launch launch = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_ANSWERS, .count = 8, .out = &was, .receives = true,
-                                 .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = 8}, .partner = to->id, .awaited = true};
+    struct comm_launch launch = {.call = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_ANSWERS, .count = 8, .out = &was,
+                                          .receives = true, .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = 8},
+                                          .partner = to->id}, .awaited = true};
     comm_reduce(p->comm->comm, &launch, &o);
     EXPECT_EQ(o.result, RESULT_OK);
     return was;
@@ -216,8 +218,9 @@ TEST(signals_count_whose_numbers_are_passed_while_they_wait)
 static enum session_result bytes(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *to, unsigned char *from, size_t count)
 {
     struct session_outcome o;
-    struct comm_launch launch = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_PUTS, .count = count, .in = from,
-                                 .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = count}, .partner = to->id, .awaited = true};
+    struct comm_launch launch = {.call = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_PUTS, .count = count, .in = from,
+                                          .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = count}, .partner = to->id},
+                                 .awaited = true};
     comm_reduce(p->comm->comm, &launch, &o);
     return o.result;
 }

@@ -138,11 +138,13 @@ static void message_launch(struct cluster *cl, struct node *n, struct window_mes
     r->started = r->done = r->idle = r->stopping = r->returned = r->lazy = false;
     r->failing = 0;
     r->call = c;
-    struct session_launch launch = {.space = SPACE_WINDOW, .tag = l->tag, .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = l->bytes},
-                                    .known = l->known, .count = l->bytes, .bad_argument = l->bad_argument, .in = l->receives ? NULL : l->buffer,
-                                    .out = l->receives ? l->buffer : NULL, .receives = l->receives, .partner = l->partner,
-                                    .within = l->within, .deadline = l->deadline};
-    r->senders = session_folding_senders(n->session, &launch.params, 0);
+    struct session_launch launch = {.call = {.space = SPACE_WINDOW, .tag = l->tag,
+                                             .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = l->bytes}, .known = l->known,
+                                             .count = l->bytes, .bad_argument = l->bad_argument,
+                                             .in = l->receives ? NULL : l->buffer, .out = l->receives ? l->buffer : NULL,
+                                             .receives = l->receives, .partner = l->partner, .within = l->within,
+                                             .deadline = l->deadline}};
+    r->senders = session_folding_senders(n->session, &launch.call.params, 0);
     launch.window = r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&cl->rng, 3));
     m->handle = r;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &launch};

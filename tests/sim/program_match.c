@@ -128,9 +128,9 @@ void match_launch_of(struct cluster *cl, struct node *n, struct call *c, struct 
 {
     const struct match *m = &n->program->match;
     uint64_t h = mix64(mix64(dice(cl, n), n->index), 10 + c->op);
-    c->limit = l->deadline = cl->now + MATCH_LIMIT_S * CLOCK_S;
+    c->limit = l->call.deadline = cl->now + MATCH_LIMIT_S * CLOCK_S;
     if (!m->sure && h % 2 == 0) {
-        l->deadline = cl->now + (int64_t)((h >> 8) % (12 * (uint64_t)cl->opt.latency_ns));
+        l->call.deadline = cl->now + (int64_t)((h >> 8) % (12 * (uint64_t)cl->opt.latency_ns));
     }
     n->program->want_cancel += !m->sure && h % 16 == 1;
 }

@@ -263,15 +263,15 @@ static void call_wishes(struct cluster *cl, struct node *n, struct call *c, stru
     }
     if (p->want_deadline != 0) {
         p->want_deadline--;
-        launch->deadline = cl->now + (int64_t)rng_below(&cl->rng, 8 * (uint64_t)cl->opt.latency_ns);
+        launch->call.deadline = cl->now + (int64_t)rng_below(&cl->rng, 8 * (uint64_t)cl->opt.latency_ns);
     }
     refused_wish(cl, n, c, launch);
     if (p->want_no_memory && (c->ordered || c->pair) && n->fail_growth == 0 && rng_below(&cl->rng, 2) == 0) {
         p->want_no_memory = false;
-        launch->bad_argument = c->bad_argument = true;
+        launch->call.bad_argument = c->bad_argument = true;
     } else if (p->want_no_memory && c->in_place && n->fail_growth == 0) { /* else it may end before anybody knows of it */
         p->want_no_memory = false;
-        launch->no_memory = c->no_memory = c->failed = true;
+        launch->call.no_memory = c->no_memory = c->failed = true;
     }
     if (p->want_cancel != 0) {
         p->want_cancel--;
@@ -446,8 +446,8 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     r->call = c;
     r->senders = session_folding_senders(n->session, &params, c->ordered ? c->root : 0);
     r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&cl->rng, 3));
-    struct session_launch launch = {.tag = tag, .params = params, .in = c->in, .out = c->out, .scratch = c->scratch,
-                                    .in_place = c->in_place, .window = r->window_reserved, .deadline = CLOCK_NEVER};
+    struct session_launch launch = {.call = {.tag = tag, .params = params, .in = c->in, .out = c->out, .deadline = CLOCK_NEVER},
+                                    .scratch = c->scratch, .in_place = c->in_place, .window = r->window_reserved};
     if (c->ordered) {
         parts_lists(c, &launch);
     }
@@ -457,7 +457,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
         return true;
     }
     if (params.op == REDOP_PREMUL) {
-        input_store(&launch.factor, 0, (enum dtype)params.dtype, program_factor(n->index));
+        input_store(&launch.call.factor, 0, (enum dtype)params.dtype, program_factor(n->index));
     }
     call_wishes(cl, n, c, &launch);
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &launch};

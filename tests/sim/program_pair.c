@@ -87,21 +87,21 @@ void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, 
 bool pair_launch_of(struct cluster *cl, struct node *n, struct call *c, struct session_launch *l)
 {
     uint64_t partner = c->to == n->id ? c->from : c->to;
-    l->space = SPACE_PAIR;
-    l->tag = c->pair_tag;
-    l->known = c->known;
-    l->world = c->world;
-    l->receives = c->to == n->id;
-    l->in = l->receives ? NULL : c->in;
-    l->out = l->receives ? c->out : NULL;
+    l->call.space = SPACE_PAIR;
+    l->call.tag = c->pair_tag;
+    l->call.known = c->known;
+    l->call.world = c->world;
+    l->call.receives = c->to == n->id;
+    l->call.in = l->call.receives ? NULL : c->in;
+    l->call.out = l->call.receives ? c->out : NULL;
     c->limit = cl->now + PAIR_LIMIT_S * CLOCK_S; /* who has no link with the other at the time does not call again */
-    l->deadline = c->limit;
+    l->call.deadline = c->limit;
     uint32_t rank = 0;
     while (rank < c->world && session_called(n->session, rank) != partner) {
         rank++;
     }
     c->partner = rank;
-    l->root_rank = c->any ? SESSION_ANY : rank;
+    l->call.root_rank = c->any ? SESSION_ANY : rank;
     if (rank == c->world) { /* it is lost: its call is not made */
         return false;
     }

@@ -161,13 +161,13 @@ bool parts_other_root(struct call *c)
 void parts_lists(struct call *c, struct session_launch *l)
 {
     uint32_t n = c->world;
-    l->space = SPACE_ORDERED;
-    l->tag = 0;
-    l->known = c->known;
-    l->world = n;
-    l->root_rank = c->root;
+    l->call.space = SPACE_ORDERED;
+    l->call.tag = 0;
+    l->call.known = c->known;
+    l->call.world = n;
+    l->call.root_rank = c->root;
     uint32_t self = c->rank < n ? c->rank : 0;
-    l->count = c->params.kind == PLAN_GATHER ? parts_input(c, self) : parts_output(c, self);
+    l->call.count = c->params.kind == PLAN_GATHER ? parts_input(c, self) : parts_output(c, self);
     if (!c->uneven) {
         return;
     }
@@ -180,10 +180,10 @@ void parts_lists(struct call *c, struct session_launch *l)
         c->lists[3 * n + r] = place(c, false, c->rank, r);
     }
     if ((c->params.kind != PLAN_SCATTER && c->params.kind != PLAN_GATHER) || c->rank == c->root) {
-        l->parts = (struct part_lists){c->lists, c->lists + n};
+        l->call.parts = (struct part_lists){c->lists, c->lists + n};
     }
     if (c->params.kind == PLAN_ALL_TO_ALL) {
-        l->out_parts = (struct part_lists){c->lists + 2 * n, c->lists + 3 * n};
+        l->call.out_parts = (struct part_lists){c->lists + 2 * n, c->lists + 3 * n};
     }
 }
 

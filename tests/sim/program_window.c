@@ -81,10 +81,11 @@ static bool exchange(struct cluster *cl, struct node *n)
     r->started = r->done = r->idle = r->stopping = r->returned = r->lazy = false;
     r->failing = 0;
     r->call = c;
-    struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group, .in = pw->mine, .out = pw->all,
-                               .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U8, .count = WINDOW_MEMBER_BYTES},
-                               .count = WINDOW_MEMBER_BYTES, .deadline = CLOCK_NEVER};
-    r->senders = session_folding_senders(n->session, &l.params, 0);
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group, .in = pw->mine,
+                                        .out = pw->all,
+                                        .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U8, .count = WINDOW_MEMBER_BYTES},
+                                        .count = WINDOW_MEMBER_BYTES, .deadline = CLOCK_NEVER}};
+    r->senders = session_folding_senders(n->session, &l.call.params, 0);
     l.window = r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&cl->rng, 3));
     pw->tried = n->program->step;
     pw->phase = WINDOW_EXCHANGES;

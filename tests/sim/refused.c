@@ -63,14 +63,14 @@ void refused_wish(struct cluster *cl, struct node *n, struct call *c, struct ses
     }
     switch ((enum refused_by)cl->opt.refused_by) {
     case BY_DEADLINE:
-        launch->deadline = cl->now + (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.latency_ns);
+        launch->call.deadline = cl->now + (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.latency_ns);
         break;
     case BY_CANCEL:
         cluster_post(cl, (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.latency_ns), EVENT_STEP, n->index, SESSION_CANCEL, c->slot,
                      n->run[c->slot].use);
         break;
     case BY_ARGUMENT:
-        launch->bad_argument = c->bad_argument = true;
+        launch->call.bad_argument = c->bad_argument = true;
         break;
     case BY_LOSS:
         if (c->op == cl->opt.refused / 8 && cl->fault_count < FAULTS_MAX) {

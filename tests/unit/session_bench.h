@@ -324,7 +324,7 @@ static const struct op_params one_float = {.count = 1, .dtype = DTYPE_F32, .op =
 
 static inline void launch(struct bench *b, uint32_t slot, uint64_t tag, const float *in, float *out)
 {
-    struct session_launch l = {.tag = tag, .params = one_float, .in = in, .out = out, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = tag, .params = one_float, .in = in, .out = out, .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);

@@ -117,9 +117,9 @@ TEST(calls_that_find_no_memory_say_so_and_take_no_number) /* they fail the machi
     struct bench *b = bench_of(&c, false);
     float x = 1, y = 0;
     uint16_t half[2] = {0, 0};
-    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
-    struct session_launch encoded = {.tag = 5, .params = {.count = 1, .dtype = DTYPE_BF16, .op = REDOP_SUM}, .in = &half[0],
-                                     .out = &half[1], .scratch = &y, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX}};
+    struct session_launch encoded = {.call = {.tag = 5, .params = {.count = 1, .dtype = DTYPE_BF16, .op = REDOP_SUM},
+                                              .in = &half[0], .out = &half[1], .deadline = INT64_MAX}, .scratch = &y};
     b->no_memory = true;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l}); /* no slot */
     EXPECT_EQ(b->outcome.result, RESULT_NO_MEMORY);
@@ -132,7 +132,7 @@ TEST(calls_that_find_no_memory_say_so_and_take_no_number) /* they fail the machi
     bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 2, .launch = &l}); /* slots, and no more tags */
     b->no_memory = true;
     b->s->tags.count = b->s->tags.used;
-    l.tag = 6;
+    l.call.tag = 6;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_NO_MEMORY);
     EXPECT(connected(b));
@@ -153,9 +153,9 @@ TEST(receive_that_waited_finds_room_whatever_lets_it_go) /* it failed for want o
         hold(b, peer, 1, 5);
     }
     EXPECT(b->returned && b->s->ops.records == 1); /* all later calls wait until the others have finished it */
-    struct session_launch l = {.space = SPACE_PAIR, .tag = 9, .known = view_id(1), .world = PEERS,
-                               .params = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32}, .root_rank = 1, .receives = true, .out = &y[1],
-                               .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = 9, .known = view_id(1), .world = PEERS,
+                                        .params = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32}, .root_rank = 1,
+                                        .receives = true, .out = &y[1], .deadline = INT64_MAX}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
     EXPECT_EQ(b->s->deferred.count, 1);
     for (uint32_t slot = 2; slot < MANY && b->s->tags.used < b->s->tags.count; slot++) { /* their tags take the room that was there for it */
@@ -175,8 +175,8 @@ TEST(operation_without_a_record_is_told_so) /* the call waits for room that neve
     struct bench *b = bench_of(&c, false);
     float x = 1, y = 0;
     launch(b, 0, 5, &x, &y);
-    struct session_launch l = {.tag = 6, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
-    for (uint32_t slot = 1; slot < 3; slot++, l.tag++) { /* at once, and put off by a freeze */
+    struct session_launch l = {.call = {.tag = 6, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX}};
+    for (uint32_t slot = 1; slot < 3; slot++, l.call.tag++) { /* at once, and put off by a freeze */
         struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &l};
         bench_grow(b, &e);
         b->no_memory = true;
@@ -227,7 +227,7 @@ TEST(view_that_finds_no_memory_ends_the_membership_and_says_why) /* a view half 
         float x = 1, y = 0;
         launch(b, 0, 5, &x, &y);
         hold(b, 1, 1, 5);
-        struct session_launch l = {.tag = 6, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+        struct session_launch l = {.call = {.tag = 6, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX}};
         freeze(b, 1);
         step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l}); /* deferred */
         b->no_memory = true;
@@ -438,7 +438,7 @@ TEST(a_wide_view_at_rest_has_no_marks_and_gets_them_again) /* sets of many membe
     rest(b);
     EXPECT(b->s->ops.width >= 200 && b->s->ops.count == 0 && b->grown[SESSION_OPS] == 0);
     float x = 1, y = 0;
-    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX}};
     b->no_memory = true; /* now there is none for them */
     bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});

@@ -521,7 +521,7 @@ TEST(answer_given_alone_clears_nothing_skips_nothing_and_changes_no_size) /* the
 static void expect_in_the_way(struct bench *b, const char *text)
 {
     float x = 1, y = 0;
-    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX}};
     struct msg_vote vote = {.kind = VOTE_UPDATE};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_USAGE);

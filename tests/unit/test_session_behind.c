@@ -11,8 +11,8 @@ static void call(struct bench *b, uint32_t slot, bool wrong, int64_t deadline)
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group, .params = one_float, .in = &in,
-                               .out = &out, .bad_argument = wrong, .deadline = deadline};
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group,
+                                        .params = one_float, .in = &in, .out = &out, .bad_argument = wrong, .deadline = deadline}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);

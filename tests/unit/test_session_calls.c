@@ -19,8 +19,8 @@ static uint32_t eager_tags(const struct bench *b, uint64_t *tags, uint32_t at)
 
 static void launch_large(struct bench *b, uint32_t slot, uint64_t tag, const float *in, float *out)
 {
-    struct session_launch l = {.tag = tag, .params = {.count = MANY_FLOATS, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in,
-                               .out = out, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = tag, .params = {.count = MANY_FLOATS, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in,
+                                        .out = out, .deadline = INT64_MAX}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
 }
@@ -126,7 +126,7 @@ TEST(failed_invariant_ends_every_call_and_the_machine) /* somebody waits for a m
     failing_step(b, &(struct session_event){.kind = SESSION_TICK});
     EXPECT(b->returned);
     EXPECT_EQ(collect(b, 0), RESULT_POISONED);
-    struct session_launch l = {.tag = 1, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 1, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_POISONED);
     EXPECT_EQ(session_deadline(b->s), INT64_MAX);
@@ -138,8 +138,8 @@ TEST(operation_started_by_a_failed_step_is_not_waited_for) /* lanes that were ne
     static float in[1000], out[1000];
     struct bench *b = bench_new();
     freeze(b, 1);
-    struct session_launch l = {.tag = 5, .params = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in, .out = out,
-                               .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in,
+                                        .out = out, .deadline = INT64_MAX}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     failing_view(b, 2);
     EXPECT_EQ(told(b, ACT_OP_STOP), 0);
@@ -152,8 +152,8 @@ TEST(lanes_stopped_by_a_failed_step_are_stopped_all_the_same) /* they would run,
 {
     static float in[1000], out[1000];
     struct bench *b = bench_new();
-    struct session_launch l = {.tag = 5, .params = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in, .out = out,
-                               .in_place = true, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in,
+                                        .out = out, .deadline = INT64_MAX}, .in_place = true};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     EXPECT_EQ(told(b, ACT_OP_START), 1);
     failing_step(b, &(struct session_event){.kind = SESSION_CANCEL});
@@ -170,8 +170,8 @@ TEST(idle_lanes_of_a_failed_step_are_not_stopped_again) /* the slot's memory may
 {
     static float in[1000], out[1000];
     struct bench *b = bench_new();
-    struct session_launch l = {.tag = 5, .params = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in, .out = out,
-                               .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}, .in = in,
+                                        .out = out, .deadline = INT64_MAX}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     failing_step(b, &(struct session_event){.kind = SESSION_IDLE});
     EXPECT_EQ(told(b, ACT_OP_STOP), 0);
@@ -200,7 +200,7 @@ TEST(call_that_fails_the_machine_fails_itself_and_holds_nothing) /* told twice: 
 {
     struct bench *b = bench_new();
     float x = 1, y = 0;
-    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX}};
     failing_step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_POISONED);
     EXPECT(!b->returned);
@@ -344,7 +344,7 @@ static enum session_result without_memory(bool own)
 {
     struct bench *b = bench_new();
     float x = 1, y = 0;
-    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .no_memory = own, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = one_float, .in = &x, .out = &y, .no_memory = own, .deadline = INT64_MAX}};
     uint64_t culprit = own ? self : peer_id(1);
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     refusal(b, 1, CAUSE_NO_MEMORY, culprit);

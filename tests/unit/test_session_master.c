@@ -58,11 +58,12 @@ TEST(peer_lost_after_the_master_ends_receives_from_any_source) /* it may have be
     float x = 0, y = 0;
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_PAIR, .tag = 5, .known = info.known, .world = info.snapshot.group,
-                               .params = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32}, .root_rank = SESSION_ANY, .receives = true, .out = &x, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = 5, .known = info.known, .world = info.snapshot.group,
+                                        .params = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32}, .root_rank = SESSION_ANY,
+                                        .receives = true, .out = &x, .deadline = INT64_MAX}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
-    l.root_rank = 2;
-    l.out = &y;
+    l.call.root_rank = 2;
+    l.call.out = &y;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
     b->returned = false;
@@ -81,7 +82,7 @@ TEST(own_deadline_of_an_operation_does_not_need_a_lost_member) /* its REFUSE is 
 {
     struct bench *b = bench_new();
     float x = 1, y = 0;
-    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = b->now + second};
+    struct session_launch l = {.call = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = b->now + second}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
     master_down(b);
     step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1)});

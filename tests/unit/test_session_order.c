@@ -6,8 +6,8 @@ static enum session_result ordered(struct bench *b, uint32_t slot, const float *
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group, .params = one_float, .in = x,
-                               .out = y, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group,
+                                        .params = one_float, .in = x, .out = y, .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     return b->outcome.result;
@@ -46,8 +46,8 @@ TEST(a_call_of_a_view_that_is_older_than_a_loss_is_refused_under_its_number)
     float x = 1, y = 0;
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS + 1, .params = one_float, .in = &x, .out = &y,
-                               .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS + 1, .params = one_float,
+                                        .in = &x, .out = &y, .deadline = INT64_MAX}};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
     EXPECT(sent(b, FRAME_REFUSE) && !sent(b, FRAME_EAGER));
@@ -61,8 +61,8 @@ TEST(a_call_that_was_refused_for_its_old_view_has_the_sizes_of_that_refusal_when
         struct bench *b = bench_new();
         float x = 1, y = 0;
         struct session_info info;
-        struct session_launch l = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS + 1, .params = one_float, .in = &x, .out = &y,
-                                   .deadline = INT64_MAX};
+        struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS + 1, .params = one_float,
+                                            .in = &x, .out = &y, .deadline = INT64_MAX}};
         if (called) {
             step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
         }
@@ -86,8 +86,8 @@ TEST(errors_are_owed_in_the_order_of_the_views_that_brought_them)
 {
     struct bench *b = bench_new();
     float x = 1, y = 0;
-    struct session_launch l = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS, .params = one_float, .in = &x, .out = &y,
-                               .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS, .params = one_float, .in = &x,
+                                        .out = &y, .deadline = INT64_MAX}};
     const uint8_t causes[] = {CAUSE_ARGUMENT, CAUSE_OLD_VIEW};
     for (uint64_t view = 1; view <= 2; view++) {
         const struct op_decision d = {.name = {.space = SPACE_ORDERED}, .outcome = OUTCOME_REFUSED, .cause = causes[view - 1], .culprit = peer_id(1)};
@@ -113,8 +113,8 @@ TEST(a_call_that_is_refused_at_once_names_the_culprit_of_its_cause)
         struct reader r;
         struct msg_refuse m = {0};
         view_between(b, 1, 2, CAUSE_PEER_LOST, 1);
-        struct session_launch l = {.space = SPACE_ORDERED, .known = wrong ? view_id(2) : view_id(1), .world = PEERS - 1, .params = one_float,
-                                   .in = &x, .out = &y, .bad_argument = wrong, .deadline = INT64_MAX};
+        struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = wrong ? view_id(2) : view_id(1), .world = PEERS - 1,
+                                            .params = one_float, .in = &x, .out = &y, .bad_argument = wrong, .deadline = INT64_MAX}};
         step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
         EXPECT(sent_next(b, ACT_PEERS, FRAME_REFUSE, &at, &r) != NULL && get_refuse(&r, &m));
         EXPECT_EQ(m.cause, wrong ? CAUSE_ARGUMENT : CAUSE_OLD_VIEW);
@@ -132,8 +132,8 @@ TEST(a_call_that_is_refused_for_its_old_view_brings_the_sizes_of_the_new_one)
     session_info(b->s, &info);
     EXPECT_EQ(info.snapshot.group, PEERS);
     view_between(b, 1, 2, CAUSE_PEER_LOST, 1);
-    struct session_launch l = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS, .params = one_float, .in = &x, .out = &y,
-                               .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = view_id(1), .world = PEERS, .params = one_float, .in = &x,
+                                        .out = &y, .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
     session_info(b->s, &info);
@@ -158,8 +158,8 @@ static void gather(struct bench *b, uint32_t slot, const float *x, float *y)
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS, .params = uneven, .in = x, .out = y,
-                               .parts = {counts, places}, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS, .params = uneven, .in = x,
+                                        .out = y, .parts = {counts, places}, .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
@@ -234,8 +234,8 @@ TEST(another_root_or_kind_at_a_number_is_refused_at_once) /* B6: each would wait
         struct writer w;
         float x = 1, y[PEERS] = {0};
         session_info(b->s, &info);
-        struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS, .params = theirs[0], .root_rank = 2,
-                                   .in = &x, .out = y, .deadline = INT64_MAX};
+        struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS, .params = theirs[0],
+                                            .root_rank = 2, .in = &x, .out = y, .deadline = INT64_MAX}};
         step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
         EXPECT_EQ(b->outcome.result, RESULT_PENDING);
         struct msg_eager m = {.name = {.space = SPACE_ORDERED}, .params = theirs[kind], .bytes = kind == 0 ? 4 : 0};

@@ -10,9 +10,9 @@ static void receive_many(struct bench *b, uint32_t slot, uint32_t rank, float *t
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group, .params = message,
-                               .root_rank = rank, .receives = true, .out = to, .deadline = INT64_MAX};
-    l.params.count = count;
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group,
+                                        .params = message, .root_rank = rank, .receives = true, .out = to, .deadline = INT64_MAX}};
+    l.call.params.count = count;
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
@@ -176,9 +176,9 @@ static void send_many(struct bench *b, uint32_t slot, uint32_t rank, const float
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group, .params = message,
-                               .root_rank = rank, .in = x, .deadline = INT64_MAX};
-    l.params.count = count;
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group,
+                                        .params = message, .root_rank = rank, .in = x, .deadline = INT64_MAX}};
+    l.call.params.count = count;
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
@@ -296,9 +296,9 @@ TEST(receive_from_any_source_that_is_matched_is_given_up_by_a_word_to_its_sender
     static float room[1024];
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = PEERS, .params = message,
-                               .root_rank = SESSION_ANY, .receives = true, .out = room, .deadline = INT64_MAX};
-    l.params.count = 1024;
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = PEERS, .params = message,
+                                        .root_rank = SESSION_ANY, .receives = true, .out = room, .deadline = INT64_MAX}};
+    l.call.params.count = 1024;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
     announcement_from(b, 2);
     EXPECT(!b->returned);

@@ -9,9 +9,9 @@ static void call(struct bench *b, uint32_t slot, uint32_t rank, float *x, bool r
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group, .params = message,
-                               .root_rank = rank, .receives = receives, .in = receives ? NULL : x, .out = receives ? x : NULL,
-                               .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group,
+                                        .params = message, .root_rank = rank, .receives = receives, .in = receives ? NULL : x,
+                                        .out = receives ? x : NULL, .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);

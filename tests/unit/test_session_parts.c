@@ -60,8 +60,9 @@ static void call(struct bench *b, uint32_t slot, bool receives, float *x)
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group, .params = message,
-                               .root_rank = 1, .receives = receives, .count = FLOATS, .in = x, .out = x, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group,
+                                        .params = message, .root_rank = 1, .receives = receives, .count = FLOATS, .in = x, .out = x,
+                                        .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
@@ -245,8 +246,8 @@ TEST(message_without_bytes_is_held_as_soon_as_both_have_launched_it)
         struct bench *b = behind();
         struct session_info info;
         session_info(b->s, &info);
-        struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = PEERS, .params = none, .root_rank = 1,
-                                   .receives = true, .deadline = INT64_MAX};
+        struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = PEERS, .params = none,
+                                            .root_rank = 1, .receives = true, .deadline = INT64_MAX}};
         for (int k = 0; k < 2; k++) {
             EXPECT(!b->returned);
             if (k == early) {

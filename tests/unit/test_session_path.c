@@ -8,9 +8,9 @@ static bool launched(struct bench *b, uint32_t slot, const struct op_params *p, 
     static float x[6000], y[6000];
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group, .params = *p, .root_rank = root,
-                               .count = (size_t)p->count, .in = x, .out = y, .deadline = INT64_MAX};
-    memcpy(&l.factor, &factor, sizeof factor);
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = info.snapshot.group, .params = *p,
+                                        .root_rank = root, .count = (size_t)p->count, .in = x, .out = y, .deadline = INT64_MAX}};
+    memcpy(&l.call.factor, &factor, sizeof factor);
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);

@@ -64,7 +64,7 @@ TEST(refusals_that_all_have_taken_count_no_more) /* a tag would end for good aft
 static void launch_large(struct bench *b, uint32_t window)
 {
     static float in[1000], out[1000];
-    struct session_launch l = {.tag = 5, .params = large, .in = in, .out = out, .window = window, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = 5, .params = large, .in = in, .out = out, .deadline = INT64_MAX}, .window = window};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
 }

@@ -44,8 +44,9 @@ static void launch_pairs(struct bench *b, uint32_t slot, enum plan_kind kind, ui
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS, .params = params(kind, root), .root_rank = root,
-                               .count = count, .parts = parts, .out_parts = out_parts, .in = in, .out = out, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS, .params = params(kind, root),
+                                        .root_rank = root, .count = count, .parts = parts, .out_parts = out_parts, .in = in,
+                                        .out = out, .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);

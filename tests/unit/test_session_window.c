@@ -9,8 +9,9 @@ static enum session_result window(struct bench *b, uint32_t slot, uint64_t partn
 {
     struct session_info info;
     session_info(b->s, &info);
-    struct session_launch l = {.space = SPACE_WINDOW, .tag = TAG, .known = info.view, .params = message, .partner = partner, .within = within,
-                               .receives = receives, .in = buffer, .out = buffer, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.space = SPACE_WINDOW, .tag = TAG, .known = info.view, .params = message,
+                                        .partner = partner, .within = within, .receives = receives, .in = buffer, .out = buffer,
+                                        .deadline = INT64_MAX}};
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     return b->outcome.result;

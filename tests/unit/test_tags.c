@@ -22,7 +22,7 @@ TEST(tag_table_that_is_full_or_was_costs_a_lookup_nothing) /* each message walke
     struct session_config c = bench_config();
     c.max_tags = LIMIT;
     struct bench *b = bench_of(&c, false);
-    struct session_launch l = {.params = one_float};
+    struct session_launch l = {.call = {.params = one_float}};
     for (uint64_t tag = 0; tag < LIMIT; tag++) {
         bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
         EXPECT(tag_get(b->s, SPACE_TAG, tag) != NULL);
@@ -43,7 +43,7 @@ TEST(call_of_one_tag_too_many_says_so) /* "too many unfinished operations: await
     struct session_config c = bench_config();
     c.max_tags = LIMIT;
     struct bench *b = bench_of(&c, false);
-    struct session_launch l = {.tag = LIMIT, .params = one_float, .deadline = INT64_MAX};
+    struct session_launch l = {.call = {.tag = LIMIT, .params = one_float, .deadline = INT64_MAX}};
     for (uint64_t tag = 0; tag < LIMIT; tag++) {
         bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
         EXPECT(tag_get(b->s, SPACE_TAG, tag) != NULL);

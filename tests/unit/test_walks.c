@@ -61,18 +61,18 @@ static float in[1], out[1];
 static void call(struct bench *b, uint32_t slot, const struct session_launch *what)
 {
     struct session_launch l = *what;
-    l.in = in;
-    l.out = out;
-    l.deadline = INT64_MAX;
-    l.known = view_id(2);
-    l.world = world_of(b);
+    l.call.in = in;
+    l.call.out = out;
+    l.call.deadline = INT64_MAX;
+    l.call.known = view_id(2);
+    l.call.world = world_of(b);
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
 }
 
 static void send(struct bench *b, uint32_t slot, uint64_t tag)
 {
-    call(b, slot, &(struct session_launch){.space = SPACE_PAIR, .tag = tag, .params = message, .root_rank = 1});
+    call(b, slot, &(struct session_launch){.call = {.space = SPACE_PAIR, .tag = tag, .params = message, .root_rank = 1}});
 }
 
 static void held_by(struct bench *b, uint32_t rank, uint8_t round, const struct op_name *name, const struct op_params *p)
@@ -102,7 +102,8 @@ static void a_receive(struct bench *b, uint32_t slot)
     struct op_name name = {.space = SPACE_PAIR, .tag = 8, .from = peer_id(1), .to = self};
     unsigned char raw[128];
     struct writer w;
-    call(b, slot, &(struct session_launch){.space = SPACE_PAIR, .tag = 8, .params = message, .root_rank = 1, .receives = true});
+    call(b, slot, &(struct session_launch){.call = {.space = SPACE_PAIR, .tag = 8, .params = message, .root_rank = 1,
+                                                    .receives = true}});
     writer_init(&w, raw, sizeof raw);
     put_eager(&w, &(struct msg_eager){.name = name, .params = message, .bytes = sizeof in});
     put_bytes(&w, in, sizeof in);
@@ -122,7 +123,7 @@ static void a_sum(struct bench *b, uint32_t slot)
     unsigned char raw[128];
     struct writer w;
     session_folding_senders(b->s, &sum, 0);
-    call(b, slot, &(struct session_launch){.space = SPACE_ORDERED, .params = sum});
+    call(b, slot, &(struct session_launch){.call = {.space = SPACE_ORDERED, .params = sum}});
     for (uint32_t i = 0; i < 2; i++) {
         writer_init(&w, raw, sizeof raw);
         put_ready(&w, &(struct msg_ready){.name = name, .params = sum, .bundle = 1, .launch = 1});

@@ -165,7 +165,7 @@ void comm_wake_keepers(struct comm *c)
 /* Only sums to all, or to the root, are written where the input lies. */
 static bool op_in_place(const struct comm_launch *launch)
 {
-    return (launch->params.kind == PLAN_ALL_REDUCE || launch->params.kind == PLAN_REDUCE) && launch->in == launch->out && launch->bytes > 0 && !launch->bad_argument;
+    return (launch->call.params.kind == PLAN_ALL_REDUCE || launch->call.params.kind == PLAN_REDUCE) && launch->call.in == launch->call.out && launch->bytes > 0 && !launch->call.bad_argument;
 }
 
 /* Copies lists to `at`; returns what lies behind them. */
@@ -187,17 +187,17 @@ static size_t *op_list(size_t *at, uint32_t world, const struct part_lists *give
 /* What the program owns only for the call. */
 static bool op_lists(struct comm_op *op, const struct comm_launch *launch)
 {
-    size_t lists = (launch->parts.counts != NULL) + (size_t)(launch->out_parts.counts != NULL);
+    size_t lists = (launch->call.parts.counts != NULL) + (size_t)(launch->call.out_parts.counts != NULL);
     if (lists == 0) {
         return true;
     }
-    size_t *at = malloc(2 * lists * launch->world * sizeof *at);
+    size_t *at = malloc(2 * lists * launch->call.world * sizeof *at);
     op->memory.lists = at;
     if (at == NULL) {
         return false;
     }
-    at = op_list(at, launch->world, &launch->parts, &op->memory.parts);
-    (void)op_list(at, launch->world, &launch->out_parts, &op->memory.out_parts);
+    at = op_list(at, launch->call.world, &launch->call.parts, &op->memory.parts);
+    (void)op_list(at, launch->call.world, &launch->call.out_parts, &op->memory.out_parts);
     return true;
 }
 
@@ -330,12 +330,12 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         comm_fail(outcome, RESULT_USAGE, "not connected");
         return;
     }
-    op->given.tag = op->given.space == SPACE_ORDERED ? ++c->ops.issued : launch->tag;
+    op->given.tag = op->given.space == SPACE_ORDERED ? ++c->ops.issued : launch->call.tag;
     if (comm_find(c, op->given.space, op->given.tag) != NULL) {
         comm_fail(outcome, RESULT_TAG_IN_USE, "");
         return;
     }
-    bool own = launch->space == SPACE_WINDOW;
+    bool own = launch->call.space == SPACE_WINDOW;
     uint32_t used = c->ops.fresh - c->ops.free_count; /* what is kept for windows is theirs alone */
     if (used == BOUNDS_OPS || (!own && used - c->ops.own >= BOUNDS_OPS - c->ops.kept)) {
         comm_fail(outcome, RESULT_FULL, "too many operations have not been awaited");
@@ -345,19 +345,15 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     c->ops.at[op->place.slot] = op;
     c->ops.own += own;
     buckets_add(&c->ops.tags, &op->place.by_tag);
-    op_room_reserve(c, op, &launch->params, launch->root_rank);
-    struct session_launch l = {
-        .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out,
-        .known = launch->known, .world = launch->world, .partner = launch->partner, .within = launch->within,
-        .root_rank = launch->root_rank, .receives = launch->receives, .count = launch->count, .bad_argument = launch->bad_argument,
-        .factor = launch->factor, .parts = op->memory.parts, .out_parts = op->memory.out_parts,
-        .in = in_place && op->memory.backup != NULL && !op->memory.lazy ? op->memory.backup : launch->in,
-        .in_place = in_place, .no_memory = op->memory.lacking,
-        .scratch = op->memory.scratch, .window = op->room.window,
-        .deadline = launch->deadline != 0         ? launch->deadline
-                    : c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns
-                                                 : CLOCK_NEVER,
-    };
+    op_room_reserve(c, op, &launch->call.params, launch->call.root_rank);
+    struct session_launch l = {.call = launch->call, .in_place = in_place, .scratch = op->memory.scratch, .window = op->room.window};
+    l.call.parts = op->memory.parts;
+    l.call.out_parts = op->memory.out_parts;
+    l.call.in = in_place && op->memory.backup != NULL && !op->memory.lazy ? op->memory.backup : launch->call.in;
+    l.call.no_memory = op->memory.lacking;
+    l.call.deadline = launch->call.deadline != 0   ? launch->call.deadline
+                      : c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns
+                                                   : CLOCK_NEVER;
     c->ops.launched++;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
     c->ops.open += !own; /* it may return in this very step */
@@ -385,22 +381,22 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     list_init(&op->place.by_tag);
     op_end_init(op);
     op->comm = c;
-    op->given.space = launch->space == SPACE_TAG ? SPACE_TAG : SPACE_ORDERED;
-    op->place.own = launch->space == SPACE_WINDOW;
-    op->given.kind = launch->params.kind;
-    op->given.receives = launch->receives;
+    op->given.space = launch->call.space == SPACE_TAG ? SPACE_TAG : SPACE_ORDERED;
+    op->place.own = launch->call.space == SPACE_WINDOW;
+    op->given.kind = launch->call.params.kind;
+    op->given.receives = launch->call.receives;
     op->given.source = launch->source;
     op->given.bytes = launch->bytes;
-    op->given.out = launch->out;
+    op->given.out = launch->call.out;
     op->given.awaited = launch->awaited;
     op->given.batch = launch->batch;
     op->given.index = launch->index;
     op->memory.why = launch->why != NULL ? strdup(launch->why) : NULL;
     bool in_place = op_in_place(launch);
     if (in_place) {
-        op_backup(c, op, launch->in);
+        op_backup(c, op, launch->call.in);
     }
-    op->memory.lacking = !op_scratch(op, &launch->params) || !op_lists(op, launch) || (in_place && op->memory.backup == NULL) || launch->lacking;
+    op->memory.lacking = !op_scratch(op, &launch->call.params) || !op_lists(op, launch) || (in_place && op->memory.backup == NULL) || launch->call.no_memory;
     return op;
 }
 
@@ -413,7 +409,7 @@ static bool op_launch(struct comm *c, const struct comm_launch *launch, struct c
         return outcome->result == RESULT_PENDING;
     }
     comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
-    outcome->left = launch->space == SPACE_ORDERED && c->machine.session != NULL;
+    outcome->left = launch->call.space == SPACE_ORDERED && c->machine.session != NULL;
     if (outcome->left) { /* the others would wait for its number for ever */
         comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "no memory for an operation in the order of issue"}, after);
     }

@@ -158,26 +158,12 @@ struct op_ended {
 };
 
 struct comm_launch {
-    uint8_t space;           /* enum op_space */
-    uint64_t tag;            /* TAG, PAIR */
-    struct op_params params;
-    uint64_t known;          /* this and the next four, partner and within: as struct session_launch has them */
-    uint32_t world, root_rank;
-    size_t count;
-    struct part_lists parts, out_parts; /* borrowed for the call, of `world` entries */
-    bool bad_argument;       /* takes its number, and is refused */
+    struct op_call call;     /* its lists: borrowed for the call, of `world` entries */
     const char *why;         /* borrowed for the call: the error of a bad argument, for this program alone; null: none */
-    bool lacking;            /* the same for want of memory; the params are those of the call, no buffer is touched */
-    uint64_t factor;         /* REDOP_PREMUL: the own one, read at the launch */
-    const void *in;
-    void *out;
     size_t bytes;
     bool awaited;            /* by the caller, from the start: no handle leads to it */
     struct comm_batch *batch; /* it is to be awaited through; or null */
     size_t index;            /* what comm_batch_await calls it */
-    bool receives;           /* PAIR, WINDOW */
-    uint64_t partner, within; /* WINDOW */
-    int64_t deadline;        /* absolute; CLOCK_NEVER: none; 0: as the communicator's option says */
     uint32_t *source;        /* of a receive: where its source is stored when it has succeeded; or null */
 };
 /* Messages of the library's own: nobody but a queue holds them, which delivers them with their cookies, whatever becomes of them. */

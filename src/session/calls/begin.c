@@ -42,11 +42,11 @@ void begin_number(struct session *s, uint32_t slot, struct tag *t, struct op *op
     phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
     op->slot = slot;
     op->since = s->clock.now;
-    c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
-    op->eager = work_is_eager(s, &c->launch.params);
-    op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
+    c->launch.call.params.algorithm = (uint8_t)session_plan(s, &c->launch.call.params).algorithm;
+    op->eager = work_is_eager(s, &c->launch.call.params);
+    op->params = p2p_params_hash(&c->launch.call.params, &s->view.plan);
     c->op = (uint32_t)(op - s->ops.at);
-    mismatch_hear(s, op, s->view.rank, &c->launch.params);
+    mismatch_hear(s, op, s->view.rank, &c->launch.call.params);
 }
 
 void begin_lanes(struct session *s, struct op *op, uint32_t slot, struct outbox *out)

@@ -216,7 +216,7 @@ static int64_t unnumbered(const struct session *s)
     int64_t oldest = INT64_MAX;
     for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count; i++) {
         const struct slot *c = &s->slots.at[i];
-        bool counts = c->waits && c->launch.space != SPACE_WINDOW && c->since < oldest;
+        bool counts = c->waits && c->launch.call.space != SPACE_WINDOW && c->since < oldest;
         oldest = counts ? c->since : oldest;
     }
     return oldest;

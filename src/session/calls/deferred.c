@@ -11,11 +11,11 @@ void deferred_clear(struct session *s)
 void deferred_add(struct session *s, uint32_t slot)
 {
     const struct slot *c = &s->slots.at[slot];
-    slot_due(s, slot, c->launch.deadline);
+    slot_due(s, slot, c->launch.call.deadline);
     *(s->deferred.first == NONE ? &s->deferred.first : &s->slots.at[s->deferred.last].next) = slot;
     s->deferred.last = slot;
     s->deferred.count++;
-    s->deferred.tags += s->classes[c->launch.space].tags_later;
+    s->deferred.tags += s->classes[c->launch.call.space].tags_later;
 }
 
 void deferred_remove(struct session *s, uint32_t before, uint32_t slot)
@@ -24,7 +24,7 @@ void deferred_remove(struct session *s, uint32_t before, uint32_t slot)
     *(before == NONE ? &s->deferred.first : &s->slots.at[before].next) = c->next;
     s->deferred.last = s->deferred.last == slot ? before : s->deferred.last;
     s->deferred.count--;
-    s->deferred.tags -= s->classes[c->launch.space].tags_later;
+    s->deferred.tags -= s->classes[c->launch.call.space].tags_later;
     c->next = NONE;
     slot_due(s, slot, INT64_MAX);
 }

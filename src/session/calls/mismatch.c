@@ -119,13 +119,13 @@ static int differs(const struct session *s, const struct op_params *own, const s
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash)
 {
     struct sentence t = {.out = c->outcome.text, .size = sizeof c->outcome.text};
-    const struct op_params *own = &c->launch.params;
+    const struct op_params *own = &c->launch.call.params;
     int i = differs(s, own, clash, work_same);
     i = i < 0 ? differs(s, own, clash, equal) : i;
     bool way = i >= 0 && work_same(&clash->params[i], own) && clash->params[i].algorithm != own->algorithm;
     bool pair = own->kind == PLAN_SEND;
     say(&t, "this peer has ");
-    say_params(&t, own, pair && c->launch.receives);
+    say_params(&t, own, pair && c->launch.call.receives);
     say_way(&t, own, way);
     if (i < 0) {
         return;
@@ -137,7 +137,7 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
     if (equal(&clash->params[i], own)) { /* what the two of a pair expect of each other is not told */
         say(&t, "other counts");
     } else {
-        say_params(&t, &clash->params[i], pair && !c->launch.receives);
+        say_params(&t, &clash->params[i], pair && !c->launch.call.receives);
         say_way(&t, &clash->params[i], way);
         say(&t, way ? ": set the same PCCL_ALGO on all peers" : "");
     }

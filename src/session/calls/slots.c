@@ -44,19 +44,19 @@ void slot_open(struct session *s, uint32_t slot, const struct session_launch *l)
     slot_move(s, slot, SLOT_DEFERRED);
     c->op = NONE;
     c->launch = *l;
-    c->failed = l->no_memory;
+    c->failed = l->call.no_memory;
     c->since = s->clock.now;
     c->next = NONE;
-    c->outcome.source = l->root_rank;
+    c->outcome.source = l->call.root_rank;
     s->slots.used++;
-    s->slots.windows += l->space == SPACE_WINDOW;
+    s->slots.windows += l->call.space == SPACE_WINDOW;
 }
 
 void slot_close(struct session *s, uint32_t slot)
 {
     slot_move(s, slot, SLOT_FREE);
     s->slots.used--;
-    s->slots.windows -= s->slots.at[slot].launch.space == SPACE_WINDOW;
+    s->slots.windows -= s->slots.at[slot].launch.call.space == SPACE_WINDOW;
 }
 
 void slot_due(struct session *s, uint32_t slot, int64_t at)
@@ -124,7 +124,7 @@ static void run(struct session *s, uint32_t slot)
     c->next = NONE;
     *(c->prev == NONE ? &s->slots.running : &s->slots.at[c->prev].next) = slot;
     s->slots.running_last = slot;
-    heap_set(&s->slots.due, slot, c->launch.deadline);
+    heap_set(&s->slots.due, slot, c->launch.call.deadline);
 }
 
 static void run_no_more(struct session *s, uint32_t slot)
@@ -142,7 +142,7 @@ void slot_wait(struct session *s, uint32_t slot, bool waits)
     PCCL_ASSERT(c->waits != waits && c->at.phase == SLOT_DEFERRED);
     c->waits = waits;
     s->slots.waiting += waits ? 1 : UINT32_MAX;
-    heap_set(&s->slots.due, slot, waits ? c->launch.deadline : INT64_MAX);
+    heap_set(&s->slots.due, slot, waits ? c->launch.call.deadline : INT64_MAX);
 }
 
 void slot_move(struct session *s, uint32_t slot, uint8_t phase)
@@ -212,7 +212,7 @@ void slot_end(struct session *s, uint32_t slot, enum session_result result, uint
     session_name(s, &c->outcome);
     c->outcome.world = s->view.world;
     c->outcome.over = result == RESULT_LOST && s->view.last;
-    c->outcome.restore = c->launch.in_place && !c->launch.no_memory && result != RESULT_OK && !dropped;
+    c->outcome.restore = c->launch.in_place && !c->launch.call.no_memory && result != RESULT_OK && !dropped;
     if (result != RESULT_OK) {
         slot_stop(s, slot, out);
     }

@@ -16,8 +16,8 @@ bool work_numeric(const struct session *s, const struct op_params *p, struct num
 
 bool work_own_numeric(const struct session *s, const struct session_launch *l, struct numeric *n)
 {
-    bool good = work_numeric(s, &l->params, n);
-    n->factor = MUTANT(FACTOR_NOT) ? 0 : l->factor;
+    bool good = work_numeric(s, &l->call.params, n);
+    n->factor = MUTANT(FACTOR_NOT) ? 0 : l->call.factor;
     return good;
 }
 
@@ -51,25 +51,25 @@ static struct work_range whole(size_t count)
 
 struct work_range work_sends(const struct session *s, const struct session_launch *l, uint32_t to)
 {
-    bool root = l->params.root == s->id;
-    switch ((enum plan_kind)l->params.kind) {
+    bool root = l->call.params.root == s->id;
+    switch ((enum plan_kind)l->call.params.kind) {
     case PLAN_ALL_REDUCE:
-        return whole(l->count);
+        return whole(l->call.count);
     case PLAN_ALL_GATHER:
-        return whole(part(s, &l->parts, l->count, s->view.rank).count);
+        return whole(part(s, &l->call.parts, l->call.count, s->view.rank).count);
     case PLAN_BROADCAST:
-        return whole(root ? l->count : 0);
+        return whole(root ? l->call.count : 0);
     case PLAN_REDUCE_SCATTER:
     case PLAN_ALL_TO_ALL:
-        return part(s, &l->parts, l->count, to);
+        return part(s, &l->call.parts, l->call.count, to);
     case PLAN_SCATTER:
-        return root ? part(s, &l->parts, l->count, to) : whole(0);
+        return root ? part(s, &l->call.parts, l->call.count, to) : whole(0);
     case PLAN_REDUCE:
-        return whole(l->params.root == s->view.ids[to] ? l->count : 0);
+        return whole(l->call.params.root == s->view.ids[to] ? l->call.count : 0);
     case PLAN_GATHER:
-        return whole(l->params.root == s->view.ids[to] ? part(s, &l->parts, l->count, s->view.rank).count : 0);
+        return whole(l->call.params.root == s->view.ids[to] ? part(s, &l->call.parts, l->call.count, s->view.rank).count : 0);
     case PLAN_SEND:
-        return whole(l->receives ? 0 : l->count);
+        return whole(l->call.receives ? 0 : l->call.count);
     case PLAN_KINDS:
         break;
     }
@@ -78,26 +78,26 @@ struct work_range work_sends(const struct session *s, const struct session_launc
 
 struct work_range work_takes(const struct session *s, const struct session_launch *l, uint32_t from)
 {
-    bool root = l->params.root == s->view.ids[from], own = l->params.root == s->id;
-    switch ((enum plan_kind)l->params.kind) {
+    bool root = l->call.params.root == s->view.ids[from], own = l->call.params.root == s->id;
+    switch ((enum plan_kind)l->call.params.kind) {
     case PLAN_ALL_REDUCE:
-        return whole(l->count);
+        return whole(l->call.count);
     case PLAN_ALL_GATHER:
-        return part(s, &l->parts, l->count, from);
+        return part(s, &l->call.parts, l->call.count, from);
     case PLAN_BROADCAST:
-        return whole(root ? l->count : 0);
+        return whole(root ? l->call.count : 0);
     case PLAN_REDUCE_SCATTER:
-        return whole(part(s, &l->parts, l->count, s->view.rank).count);
+        return whole(part(s, &l->call.parts, l->call.count, s->view.rank).count);
     case PLAN_ALL_TO_ALL:
-        return part(s, &l->out_parts, l->count, from);
+        return part(s, &l->call.out_parts, l->call.count, from);
     case PLAN_SCATTER: /* only the root has a list of all counts */
-        return whole(!root ? 0 : part(s, &l->parts, l->count, s->view.rank).count);
+        return whole(!root ? 0 : part(s, &l->call.parts, l->call.count, s->view.rank).count);
     case PLAN_REDUCE:
-        return whole(own ? l->count : 0);
+        return whole(own ? l->call.count : 0);
     case PLAN_GATHER:
-        return own ? part(s, &l->parts, l->count, from) : whole(0);
+        return own ? part(s, &l->call.parts, l->call.count, from) : whole(0);
     case PLAN_SEND:
-        return whole(l->receives ? l->count : 0);
+        return whole(l->call.receives ? l->call.count : 0);
     case PLAN_KINDS:
         break;
     }
@@ -112,9 +112,9 @@ size_t work_payload(const struct numeric *n, uint8_t kind, size_t count)
 const void *work_given(struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to, size_t *bytes)
 {
     struct work_range range = work_sends(s, l, to);
-    *bytes = work_payload(n, l->params.kind, range.count);
-    const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + numeric_user_bytes(n, range.at);
-    if (n->plain || !plan_kind_sums(l->params.kind)) {
+    *bytes = work_payload(n, l->call.params.kind, range.count);
+    const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->call.in + numeric_user_bytes(n, range.at);
+    if (n->plain || !plan_kind_sums(l->call.params.kind)) {
         return in;
     }
     numeric_encode(n, s->wire, in, range.count);
@@ -196,22 +196,22 @@ static void plan_of_two(const struct session *s, struct slot *c, const struct op
     run->ranks = c->two;
     run->verify = false;
     run->plan = (struct plan_params){.kind = PLAN_SEND, .algorithm = PLAN_CHAIN, .world = 2, .rank = c->two[1] == s->id,
-                                     .root = !ascending, .lanes = run->lanes, .count = c->launch.count, .align = 1};
+                                     .root = !ascending, .lanes = run->lanes, .count = c->launch.call.count, .align = 1};
     frames_of(s, run);
 }
 
 void work_plan(struct session *s, struct slot *c, const struct op_name *name)
 {
     const struct session_launch *l = &c->launch;
-    const struct op_params *p = &l->params;
+    const struct op_params *p = &l->call.params;
     struct session_op *run = &c->run;
     memset(run, 0, sizeof *run);
     run->view = s->view.view;
     run->name = *name;
     run->params = *p;
     run->lanes = s->view.plan.lanes;
-    run->in = l->in;
-    run->out = l->out;
+    run->in = l->call.in;
+    run->out = l->call.out;
     run->verify = s->view.plan.verify != 0 && plan_kind_alike(p->kind);
     run->ranks = s->view.ids;
     run->launch = ++s->plans.launches;
@@ -238,9 +238,9 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->plan.trees = &s->view.trees;
     run->plan.apart = p->layout == LAYOUT_PAIRS ? s->view.apart : NULL;
     run->plan.shown = s->view.shown;
-    run->plan.count = l->count;
-    run->plan.parts = l->parts;
-    run->plan.out_parts = l->out_parts;
+    run->plan.count = l->call.count;
+    run->plan.parts = l->call.parts;
+    run->plan.out_parts = l->call.out_parts;
     run->plan.align = run->numeric.quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
     frames_of(s, run);
 }

@@ -19,7 +19,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
     size_t bytes;
     PCCL_ASSERT(work_own_numeric(s, l, &n));
     const void *given = work_given(s, l, &n, rank, &bytes);
-    struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
+    struct msg_eager m = {.name = op->name, .params = l->call.params, .bytes = (uint32_t)bytes};
     struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);
     bool encoded = given == s->wire; /* which is used again in this step */
     put_eager(w, &m);
@@ -36,7 +36,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
 
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    const struct op_params *p = &s->slots.at[op->slot].launch.params;
+    const struct op_params *p = &s->slots.at[op->slot].launch.call.params;
     if (rank != NONE) {
         if (peer_reachable(s, rank)) {
             outbox_dest(out, put_input(s, op, rank, out), s->view.ids[rank]);
@@ -100,7 +100,7 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
     const struct slot *c = &s->slots.at[op->slot];
     p->bundle_view = s->view.view;
     struct msg_ready m = {
-        .name = op->name, .params = c->launch.params, .window = c->launch.window, .bundle = p->bundle,
+        .name = op->name, .params = c->launch.call.params, .window = c->launch.window, .bundle = p->bundle,
         .launch = c->run.launch};
     if (m.params.layout == LAYOUT_PAIRS) {
         m.expects = work_takes(s, &c->launch, rank).count;

@@ -19,13 +19,13 @@
 /* Plain types accumulate in the result buffer, others in scratch that came with the call. */
 static void *accumulator(const struct session_launch *l, const struct numeric *n)
 {
-    return n->plain ? l->out : l->scratch;
+    return n->plain ? l->call.out : l->scratch;
 }
 
 /* What this rank gets of rank `from`. */
 static uint64_t taken_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t from)
 {
-    return work_payload(n, l->params.kind, work_takes(s, l, from).count);
+    return work_payload(n, l->call.params.kind, work_takes(s, l, from).count);
 }
 
 /* The contribution of rank op->fold to a sum. */
@@ -38,9 +38,9 @@ static void sum(struct session *s, struct op *op, const struct numeric *n, const
         return;
     }
     if (apart && op->fold == 1 && s->view.rank == 0) {
-        numeric_fold_plain(n, l->out, work_given(s, l, n, 0, &bytes), wire, count);
+        numeric_fold_plain(n, l->call.out, work_given(s, l, n, 0, &bytes), wire, count);
     } else if (apart && op->fold == 0 && s->view.rank == 1) {
-        numeric_fold_plain(n, l->out, wire, work_given(s, l, n, 1, &bytes), count);
+        numeric_fold_plain(n, l->call.out, wire, work_given(s, l, n, 1, &bytes), count);
         op->fold = 1; /* both */
     } else if (op->fold == 0) {
         numeric_load(n, accumulator(l, n), wire, count);
@@ -54,8 +54,8 @@ static void fold(struct session *s, struct op *op, const struct numeric *n, cons
 {
     const struct session_launch *l = &s->slots.at[op->slot].launch;
     struct work_range range = work_takes(s, l, op->fold);
-    if (!plan_kind_sums(l->params.kind)) {
-        unsigned char *to = range.count == 0 ? NULL : (unsigned char *)l->out + numeric_user_bytes(n, range.at);
+    if (!plan_kind_sums(l->call.params.kind)) {
+        unsigned char *to = range.count == 0 ? NULL : (unsigned char *)l->call.out + numeric_user_bytes(n, range.at);
         if (to != NULL && to != wire) { /* in place: the own part lies there already */
             memcpy(to, wire, numeric_user_bytes(n, range.count));
         }
@@ -76,10 +76,10 @@ static void fold_own(struct session *s, struct op *op, const struct numeric *n)
 static uint64_t result_digest(const struct session *s, const struct session_launch *l, const struct numeric *n)
 {
     uint64_t digest = 0;
-    for (uint32_t r = 0; r < s->view.world && plan_kind_alike(l->params.kind); r++) {
+    for (uint32_t r = 0; r < s->view.world && plan_kind_alike(l->call.params.kind); r++) {
         struct work_range range = work_takes(s, l, r); /* each member has its own places, and what lies between is its own, too */
-        const unsigned char *at = range.count == 0 ? NULL : (const unsigned char *)l->out + numeric_user_bytes(n, range.at);
-        bool again = r > 0 && plan_kind_sums(l->params.kind);
+        const unsigned char *at = range.count == 0 ? NULL : (const unsigned char *)l->call.out + numeric_user_bytes(n, range.at);
+        bool again = r > 0 && plan_kind_sums(l->call.params.kind);
         digest += at == NULL || again ? 0 : hash_mix64(hash_simple64(at, numeric_user_bytes(n, range.count)), r);
     }
     return digest;
@@ -90,19 +90,19 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
     struct slot *c = &s->slots.at[op->slot];
     const struct session_launch *l = &c->launch;
     size_t count = 0;
-    if (plan_kind_sums(l->params.kind)) {
+    if (plan_kind_sums(l->call.params.kind)) {
         count = work_takes(s, l, s->view.rank).count;
     }
     if (count > 0) {
         if (n->plain) {
-            numeric_finish_plain(n, l->out, count, s->view.world);
+            numeric_finish_plain(n, l->call.out, count, s->view.world);
         } else {
-            numeric_finish(n, l->out, NULL, l->scratch, count, s->view.world);
-            numeric_canonical(n, l->out, count);
+            numeric_finish(n, l->call.out, NULL, l->scratch, count, s->view.world);
+            numeric_canonical(n, l->call.out, count);
         }
     }
     for (uint32_t r = 0; r < s->view.world; r++) {
-        c->outcome.tx_bytes += r == s->view.rank ? 0 : work_payload(n, l->params.kind, work_sends(s, l, r).count);
+        c->outcome.tx_bytes += r == s->view.rank ? 0 : work_payload(n, l->call.params.kind, work_sends(s, l, r).count);
         c->outcome.rx_bytes += r == s->view.rank ? 0 : taken_bytes(s, l, n, r);
     }
     hold_complete(s, op, s->view.plan.verify != 0 ? result_digest(s, l, n) : 0, out);

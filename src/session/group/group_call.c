@@ -17,15 +17,15 @@
 
 enum session_result group_check(struct session *s, const struct session_launch *l, struct call_of *call)
 {
-    struct tag *t = tag_find(s, l->space, l->tag);
-    bool ordered = l->space == SPACE_ORDERED;
+    struct tag *t = tag_find(s, l->call.space, l->call.tag);
+    bool ordered = l->call.space == SPACE_ORDERED;
     if (t != NULL && t->slot != NONE) {
         return RESULT_TAG_IN_USE;
     }
     if (!ordered && s->view.world < 2 && s->snapshot.sizes.group < 2 && (t == NULL || t->owed == NONE) && !s->view.frozen) {
         return RESULT_ALONE;
     }
-    t = tag_get(s, l->space, l->tag);
+    t = tag_get(s, l->call.space, l->call.tag);
     if (t == NULL) {
         return ordered || s->tags.count < s->cfg.max_tags ? RESULT_NO_MEMORY : RESULT_TAGS;
     }
@@ -50,12 +50,12 @@ static void start(struct session *s, struct op *op, uint32_t slot, struct outbox
 static uint8_t refused_at_once(const struct session *s, const struct slot *c)
 {
     const struct session_launch *l = &c->launch;
-    bool old = l->known < s->view.lost_in || l->world != s->view.world;
-    if (l->space == SPACE_ORDERED && old && !MUTANT(OLD_VIEW_NOT)) {
+    bool old = l->call.known < s->view.lost_in || l->call.world != s->view.world;
+    if (l->call.space == SPACE_ORDERED && old && !MUTANT(OLD_VIEW_NOT)) {
         return CAUSE_OLD_VIEW;
     }
-    return l->bad_argument          ? CAUSE_ARGUMENT
-           : l->no_memory           ? CAUSE_NO_MEMORY
+    return l->call.bad_argument          ? CAUSE_ARGUMENT
+           : l->call.no_memory           ? CAUSE_NO_MEMORY
            : c->given_up            ? c->given_up
                                     : CAUSE_NONE;
 }
@@ -69,11 +69,11 @@ void group_no_number(struct session *s)
 void group_launch(struct session *s, uint32_t slot, struct outbox *out)
 {
     struct slot *c = &s->slots.at[slot];
-    struct tag *t = tag_get(s, c->launch.space, c->launch.tag);
+    struct tag *t = tag_get(s, c->launch.call.space, c->launch.call.tag);
     PCCL_ASSERT(t != NULL);
     bool ordered = t->space == SPACE_ORDERED;
     slot_move(s, slot, SLOT_RUNNING);
-    c->launch.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
+    c->launch.call.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
     if (begin_owed(s, slot, t, out)) {
         return;
     }
@@ -83,7 +83,7 @@ void group_launch(struct session *s, uint32_t slot, struct outbox *out)
         return;
     }
     struct op_name name = {.space = t->space, .tag = t->tag, .seq = t->next_seq};
-    if (MUTANT(UNNUMBERED) && c->launch.bad_argument) {
+    if (MUTANT(UNNUMBERED) && c->launch.call.bad_argument) {
         slot_end(s, slot, RESULT_ARGUMENT, CAUSE_ARGUMENT, s->id, out);
         return;
     }
@@ -153,5 +153,5 @@ bool group_wanted(const struct session *s, const struct op *op, uint32_t rank)
 bool group_apart(const struct session *s, const struct op *op, uint32_t rank)
 {
     (void)rank;
-    return s->slots.at[op->slot].launch.params.layout == LAYOUT_PAIRS;
+    return s->slots.at[op->slot].launch.call.params.layout == LAYOUT_PAIRS;
 }

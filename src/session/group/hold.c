@@ -355,7 +355,7 @@ void hold_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
 /* P12: of counts that only two know, this member has heard what each of the others expects of it; who holds cannot refuse any more. */
 static bool expected_by_all(const struct session *s, const struct op *op)
 {
-    bool pairs = s->slots.at[op->slot].launch.params.layout == LAYOUT_PAIRS;
+    bool pairs = s->slots.at[op->slot].launch.call.params.layout == LAYOUT_PAIRS;
     return !pairs || op->launched == s->view.world || MUTANT(EXPECTS_BLIND);
 }
 

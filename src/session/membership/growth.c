@@ -328,8 +328,8 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     switch ((uint32_t)e->kind) {
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
-        n->entries[SESSION_TAGS] = tags + s->classes[e->launch->space].tags_called;
-        n->entries[SESSION_WIRE] = work_encodes(s, &e->launch->params);
+        n->entries[SESSION_TAGS] = tags + s->classes[e->launch->call.space].tags_called;
+        n->entries[SESSION_WIRE] = work_encodes(s, &e->launch->call.params);
         break;
     case SESSION_MASTER_FRAME:
         master_needs(s, e, n);

@@ -198,7 +198,7 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
         if (s->slots.at[i].at.phase != SLOT_RUNNING) {
             continue;
         }
-        if (s->slots.at[i].launch.space != SPACE_WINDOW) { /* every listed operation is decided */
+        if (s->slots.at[i].launch.call.space != SPACE_WINDOW) { /* every listed operation is decided */
             disbelieve(s);
         } else { /* O4: votes do not wait for those */
             s->slots.at[i].outcome.view_ended = true;

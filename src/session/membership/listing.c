@@ -57,7 +57,7 @@ static uint32_t list(struct session *s, enum listed which, uint32_t most, struct
             r.params = 0; /* its call has returned: nobody waits for it here */
         }
         if (op->slot != NONE) {
-            r.call = s->slots.at[op->slot].launch.params;
+            r.call = s->slots.at[op->slot].launch.call.params;
         }
         put_op_report(w, &r);
         if (r.state == OP_REFUSED && r.cause == CAUSE_MISMATCH) {

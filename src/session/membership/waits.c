@@ -84,7 +84,7 @@ static const struct slot *unmatched(const struct session *s)
     const struct slot *found = NULL;
     for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count; i++) {
         const struct slot *c = &s->slots.at[i];
-        if (c->waits && c->partner == 0 && c->launch.space != SPACE_WINDOW && (found == NULL || c->since < found->since)) {
+        if (c->waits && c->partner == 0 && c->launch.call.space != SPACE_WINDOW && (found == NULL || c->since < found->since)) {
             found = c;
         }
     }
@@ -131,9 +131,9 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
     }
     for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count && !MUTANT(LINE_UNTOLD); i++) {
         const struct slot *c = &s->slots.at[i]; /* behind one from any source: it has no number, but waits for somebody by name */
-        uint32_t rank = c->waits && c->launch.space != SPACE_WINDOW ? view_rank(s, c->partner) : NONE;
+        uint32_t rank = c->waits && c->launch.call.space != SPACE_WINDOW ? view_rank(s, c->partner) : NONE;
         if (rank != NONE) {
-            struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id,
+            struct op_name name = {.space = c->launch.call.space, .tag = c->launch.call.tag, .from = c->partner, .to = s->id,
                                    .seq = OP_NO_NUMBER};
             offer(s, &t, &name, rank, WAIT_LAUNCH, c->since);
         }
@@ -147,7 +147,7 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
     }
     c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);
     if (c != NULL) {
-        *out = (struct peer_wait){.name = {.space = c->launch.space, .tag = c->launch.tag, .to = s->id},
+        *out = (struct peer_wait){.name = {.space = c->launch.call.space, .tag = c->launch.call.tag, .to = s->id},
                                   .ms = (uint32_t)((s->clock.now - c->since) / 1000000), .phase = WAIT_LAUNCH};
     }
 }
@@ -226,8 +226,8 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
     }
     for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count && n < capacity; i++) {
         const struct slot *c = &s->slots.at[i];
-        if (c->waits && c->launch.space != SPACE_WINDOW) { /* without a number yet; peer 0: for any member */
-            out[n++] = (struct session_wait){.name = {.space = c->launch.space, .tag = c->launch.tag}, .slot = i, .peer = c->partner,
+        if (c->waits && c->launch.call.space != SPACE_WINDOW) { /* without a number yet; peer 0: for any member */
+            out[n++] = (struct session_wait){.name = {.space = c->launch.call.space, .tag = c->launch.call.tag}, .slot = i, .peer = c->partner,
                                              .since = c->since, .phase = phase_name(WAIT_LAUNCH)};
         }
     }

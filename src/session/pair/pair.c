@@ -137,9 +137,9 @@ bool pair_ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
 {
     const struct slot *c = &s->slots.at[slot];
     bool any = c->partner == 0;
-    if (c->launch.within != 0 && c->launch.within != s->view.view && !MUTANT(WITHIN_NOT)) { /* O1 */
+    if (c->launch.call.within != 0 && c->launch.call.within != s->view.view && !MUTANT(WITHIN_NOT)) { /* O1 */
         end_lost(s, slot, s->view.lost_id, out);
-    } else if (any && c->launch.known < s->view.lost_in && !MUTANT(ANY_LATELOSS)) {
+    } else if (any && c->launch.call.known < s->view.lost_in && !MUTANT(ANY_LATELOSS)) {
         end_lost(s, slot, s->view.lost_id, out);
     } else if (any && s->view.world < 2) {
         slot_sizes(s, slot, s->view.view, &s->view.sizes);
@@ -157,8 +157,8 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
 {
     struct slot *c = &s->slots.at[slot];
     struct op_name name = tag_name(t);
-    c->launch.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
-    bool last = MUTANT(FAILED_LAST) && c->launch.receives && op_find(s, &name) != NULL;
+    c->launch.call.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
+    bool last = MUTANT(FAILED_LAST) && c->launch.call.receives && op_find(s, &name) != NULL;
     if (!last && begin_owed(s, slot, t, out)) {
         return NULL;
     }
@@ -190,7 +190,7 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
 /* Why a call that has its number cannot be made. */
 static uint8_t unable(const struct slot *c)
 {
-    return c->launch.bad_argument ? CAUSE_ARGUMENT : c->launch.no_memory ? CAUSE_NO_MEMORY : c->given_up;
+    return c->launch.call.bad_argument ? CAUSE_ARGUMENT : c->launch.call.no_memory ? CAUSE_NO_MEMORY : c->given_up;
 }
 
 static void deliver(struct session *s, struct op *op, const void *payload, uint32_t bytes, struct outbox *out)
@@ -198,7 +198,7 @@ static void deliver(struct session *s, struct op *op, const void *payload, uint3
     struct slot *c = &s->slots.at[op->slot];
     c->outcome.rx_bytes = bytes;
     if (bytes > 0) {
-        memcpy(c->launch.out, payload, bytes);
+        memcpy(c->launch.call.out, payload, bytes);
     }
     pair_complete(s, op, 0, out);
 }
@@ -208,7 +208,7 @@ static void take_eager(struct session *s, struct op *op, struct outbox *out)
     const struct mark *m = partner_mark(s, op);
     uint32_t rank = pair_partner(s, &op->name);
     const struct session_launch *l = &s->slots.at[op->slot].launch;
-    uint64_t due = work_takes(s, l, rank).count * dtype_size((enum dtype)l->params.dtype);
+    uint64_t due = work_takes(s, l, rank).count * dtype_size((enum dtype)l->call.params.dtype);
     if (m->park != 0 && m->park_bytes != due) { /* announced with other parameters than it came with */
         refuse_mismatch(s, op, out);
     } else if (m->park != 0) { /* given back with the marks */
@@ -315,9 +315,9 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
         slot_end(s, slot, slot_result(c, unable(c)), unable(c), s->id, out);
         return;
     }
-    struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = s->id, .to = c->partner};
-    struct tag *t = c->launch.receives ? NULL : tag_make(s, &name);
-    if (c->launch.receives ? !pair_wait(s, slot) : t == NULL) {
+    struct op_name name = {.space = c->launch.call.space, .tag = c->launch.call.tag, .from = s->id, .to = c->partner};
+    struct tag *t = c->launch.call.receives ? NULL : tag_make(s, &name);
+    if (c->launch.call.receives ? !pair_wait(s, slot) : t == NULL) {
         if (name.space == SPACE_WINDOW) {
             wish_no_message(s);
             return;
@@ -325,8 +325,8 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return;
     }
-    if (MUTANT(LINE_PASSED) && c->launch.receives && !any) {
-        struct tag *box = heard_box(s, c->launch.space, c->launch.tag, false);
+    if (MUTANT(LINE_PASSED) && c->launch.call.receives && !any) {
+        struct tag *box = heard_box(s, c->launch.call.space, c->launch.call.tag, false);
         name = (struct op_name){.space = name.space, .tag = name.tag, .from = c->partner, .to = s->id};
         pair_leave_line(s, box, slot);
         struct op *op = number(s, slot, tag_of(s, &name), out);
@@ -335,8 +335,8 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
         }
         return;
     }
-    if (c->launch.receives) {
-        pair_match(s, heard_box(s, c->launch.space, c->launch.tag, false), out);
+    if (c->launch.call.receives) {
+        pair_match(s, heard_box(s, c->launch.call.space, c->launch.call.tag, false), out);
         if (c->waits && c->given_up != CAUSE_NONE) { /* while it was deferred: it has no number yet */
             pair_give_up(s, slot, c->given_up, out);
         }
@@ -351,11 +351,11 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
 {
     struct slot *c = &s->slots.at[slot];
-    if (c->launch.within == SESSION_LAST_VIEW) {
-        c->launch.within = s->window_view;
+    if (c->launch.call.within == SESSION_LAST_VIEW) {
+        c->launch.call.within = s->window_view;
     }
     launch(s, slot, out);
-    if (c->launch.space == SPACE_WINDOW) {
+    if (c->launch.call.space == SPACE_WINDOW) {
         s->window_view = c->outcome.view != 0 ? c->outcome.view : SESSION_NO_VIEW;
     }
 }
@@ -438,7 +438,7 @@ bool pair_hold(struct session *s, const struct said *said, const struct msg_hold
     uint32_t slot = op->slot;
     struct slot *c = &s->slots.at[slot];
     if (op->eager) {
-        c->outcome.tx_bytes = work_sends(s, &c->launch, 0).count * dtype_size((enum dtype)c->launch.params.dtype);
+        c->outcome.tx_bytes = work_sends(s, &c->launch, 0).count * dtype_size((enum dtype)c->launch.call.params.dtype);
     }
     tag_caught_up(s, tag_of(s, &op->name));
     slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
@@ -532,7 +532,7 @@ void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox
     if (op->phase != OP_RUN || op->refused != 0 || op->asked != 0 || s->view.frozen) {
         return;
     }
-    if (MUTANT(ANY_GIVEUP) && s->slots.at[op->slot].launch.root_rank == SESSION_ANY) {
+    if (MUTANT(ANY_GIVEUP) && s->slots.at[op->slot].launch.call.root_rank == SESSION_ANY) {
         slot_end(s, op->slot, slot_result(&s->slots.at[op->slot], cause), cause, s->id, out);
         op->slot = NONE;
         op_drop(s, op);
@@ -545,7 +545,7 @@ void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox
 
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out)
 {
-    struct tag *box = heard_box(s, s->slots.at[slot].launch.space, s->slots.at[slot].launch.tag, false);
+    struct tag *box = heard_box(s, s->slots.at[slot].launch.call.space, s->slots.at[slot].launch.call.tag, false);
     PCCL_ASSERT(box != NULL);
     pair_leave_line(s, box, slot);
     slot_end(s, slot, slot_result(&s->slots.at[slot], cause), cause, s->id, out);

@@ -14,13 +14,13 @@ static enum session_result check(const struct session *s, bool any, uint64_t par
 
 enum session_result pair_check(struct session *s, const struct session_launch *l, struct call_of *call)
 {
-    bool any = l->receives && l->root_rank == SESSION_ANY;
-    return check(s, any, any ? 0 : roster_member(s, l->root_rank), call);
+    bool any = l->call.receives && l->call.root_rank == SESSION_ANY;
+    return check(s, any, any ? 0 : roster_member(s, l->call.root_rank), call);
 }
 
 enum session_result pair_check_window(struct session *s, const struct session_launch *l, struct call_of *call)
 {
-    return check(s, l->receives && l->partner == 0, l->partner, call);
+    return check(s, l->call.receives && l->call.partner == 0, l->call.partner, call);
 }
 
 /* A receiver has nothing to give; a sender that cannot send has said so. */

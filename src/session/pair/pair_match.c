@@ -58,7 +58,7 @@ static struct op_name name_in(const struct session *s, const struct tag *box, co
 bool pair_wait(struct session *s, uint32_t slot)
 {
     struct slot *c = &s->slots.at[slot];
-    struct tag *box = heard_box(s, c->launch.space, c->launch.tag, true);
+    struct tag *box = heard_box(s, c->launch.call.space, c->launch.call.tag, true);
     if (box == NULL) {
         return false;
     }

@@ -28,7 +28,7 @@ static void line_on(struct session *s, struct tag *box, const struct msg_view *m
         if (c->partner == 0 && MUTANT(ANY_NOLOSS)) {
             continue;
         }
-        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE : c->launch.known >= s->view.lost_in;
+        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE : c->launch.call.known >= s->view.lost_in;
         if (!stays) {
             pair_leave_line(s, box, slot);
             (void)pair_ended_by_view(s, slot, out);

@@ -67,7 +67,7 @@ void path_tell(struct session *s, uint32_t rank, struct outbox *out)
 void path_announce(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct session_launch *l = &s->slots.at[op->slot].launch;
-    struct msg_ready m = {.name = path_name(op, s->id, s->view.ids[rank]), .params = l->params, .launch = 1,
+    struct msg_ready m = {.name = path_name(op, s->id, s->view.ids[rank]), .params = l->call.params, .launch = 1,
                           .expects = work_takes(s, l, rank).count};
     put_ready(outbox_frame(out, FRAME_READY, s->run, s->view.view), &m);
     peers_send(s, rank, out);

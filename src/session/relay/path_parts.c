@@ -15,7 +15,7 @@ enum { PATH_PARTS = 2 }; /* said and not in place yet */
 
 static struct path_range in_bytes(const struct session_launch *l, struct work_range range)
 {
-    uint64_t size = dtype_size((enum dtype)l->params.dtype);
+    uint64_t size = dtype_size((enum dtype)l->call.params.dtype);
     return (struct path_range){.at = range.at * size, .bytes = range.count * size};
 }
 
@@ -77,7 +77,7 @@ static void say_part(struct session *s, struct op *op, uint32_t rank, uint32_t b
     put_part(outbox_frame(out, FRAME_PART, s->run, s->view.view), &m);
     struct action *a = outbox_send_many(out, ACT_PEERS);
     a->slot = op->slot;
-    outbox_lend(out, a, (const unsigned char *)s->slots.at[op->slot].launch.in + path_gives(s, op, rank).at + mark->said, bytes);
+    outbox_lend(out, a, (const unsigned char *)s->slots.at[op->slot].launch.call.in + path_gives(s, op, rank).at + mark->said, bytes);
     outbox_dest(out, a, via);
     mark->said += bytes;
 }

@@ -105,7 +105,7 @@ bool path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
         return path_passed_on(s, from, &m.name);
     }
     struct slot *c = &s->slots.at[op->slot];
-    memcpy((unsigned char *)c->launch.out + all.at + mark->here, payload, m.bytes);
+    memcpy((unsigned char *)c->launch.call.out + all.at + mark->here, payload, m.bytes);
     mark->here += m.bytes;
     c->outcome.rx_bytes += m.bytes;
     path_say_got(s, op, rank, false, out);

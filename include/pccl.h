@@ -913,6 +913,13 @@ PCCL_EXPORT pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf
                                               pcclRedOp_t op, const pcclComm_t *communicator,
                                               pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
+/* Like pcclAllReduceOrdered, with what travels quantised (f32 and f64; null: not at all). Each contribution is
+ * quantised once, and so is the sum, which is the same on all members. All members pass the same options. */
+PCCL_EXPORT pcclResult_t pcclAllReduceQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                                pcclRedOp_t op, const pcclQuantizationOptions_t *PCCL_NULLABLE quantization,
+                                                const pcclComm_t *communicator,
+                                                pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
 /* Copies `count` elements of the root's sendbuf into every member's recvbuf; at the root these may be the same
  * buffer. Others may pass a null sendbuf, which is not read. */
 PCCL_EXPORT pcclResult_t pcclBroadcast(const void *PCCL_NULLABLE sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
@@ -938,6 +945,20 @@ PCCL_EXPORT pcclResult_t pcclReduceScatter(const void *sendbuf, void *recvbuf, s
 PCCL_EXPORT pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, const size_t *counts,
                                             const size_t *PCCL_NULLABLE places, pcclDataType_t datatype, pcclRedOp_t op,
                                             const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Like pcclReduceScatter and pcclReduceScatterV, with what travels quantised (f32 and f64; null: not at all). Each
+ * contribution is quantised once. The sum is not, unless its member lacks a link and another one sums up for it. */
+PCCL_EXPORT pcclResult_t pcclReduceScatterQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                                    pcclRedOp_t op,
+                                                    const pcclQuantizationOptions_t *PCCL_NULLABLE quantization,
+                                                    const pcclComm_t *communicator,
+                                                    pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+PCCL_EXPORT pcclResult_t pcclReduceScatterVQuantized(const void *sendbuf, void *recvbuf, const size_t *counts,
+                                                     const size_t *PCCL_NULLABLE places, pcclDataType_t datatype,
+                                                     pcclRedOp_t op,
+                                                     const pcclQuantizationOptions_t *PCCL_NULLABLE quantization,
+                                                     const pcclComm_t *communicator,
+                                                     pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
 /* Sends part r of `count` elements of sendbuf to rank r, and receives as many from each rank into recvbuf, by rank.
  * Not in place. */
@@ -967,6 +988,13 @@ PCCL_EXPORT pcclResult_t pcclScatterV(const void *PCCL_NULLABLE sendbuf, const s
 PCCL_EXPORT pcclResult_t pcclReduce(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count, pcclDataType_t datatype,
                                     pcclRedOp_t op, uint32_t root, const pcclComm_t *communicator,
                                     pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Like pcclReduce, with what travels quantised (f32 and f64; null: not at all). Each contribution is quantised once.
+ * The sum is not, unless the root lacks a link and another member sums up for it. */
+PCCL_EXPORT pcclResult_t pcclReduceQuantized(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count,
+                                             pcclDataType_t datatype, pcclRedOp_t op,
+                                             const pcclQuantizationOptions_t *PCCL_NULLABLE quantization, uint32_t root,
+                                             const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
 /* Gathers `count` elements of each member into the root's recvbuf of W * count elements, by rank. In place at the
  * root: sendbuf is its own part of recvbuf. Others may pass a null recvbuf. Success means that the root has

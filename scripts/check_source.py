@@ -35,7 +35,7 @@ FACES = {  # of these the API sees this much
 C_DIRS = ("src", "include", "apps", "bench", "examples", "tests", "fuzz")
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
 FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 380
-FILE_LINES_OF = {"pccl.h": 1250}  # the public interface is one file
+FILE_LINES_OF = {"pccl.h": 1300}  # the public interface is one file
 FORBIDDEN = re.compile(
     r"(?<![\w.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|fprintf|puts|fputs|putchar|perror|strcpy|stpcpy|"
     r"strcat|sprintf|vsprintf|gets|alloca|__builtin_alloca|signal|sigaction|system|setlocale|rand|srand|strtok)\s*\(")

@@ -14,8 +14,9 @@ from pccl.errors import (
     PCCLError, PendingAsyncOps, RankConnectionFailed, RankConnectionLost, TooFewPeers, TopologyOptimizationFailed, UpdateTopologyFailed,
 )
 from pccl.master import MasterNode
+from pccl.quantization import QuantizationOptions
 from pccl.reduce import (
-    AsyncReduceHandle, QuantizationOptions, ReduceDescriptor, ReduceInfo, ReduceOpDescriptor, ReduceOperandDescriptor,
+    AsyncReduceHandle, ReduceDescriptor, ReduceInfo, ReduceOpDescriptor, ReduceOperandDescriptor,
 )
 from pccl.run import Step, run
 from pccl.shared_state import SharedState, SharedStateSyncInfo, TensorInfo

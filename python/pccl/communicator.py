@@ -12,9 +12,8 @@ from pccl.engine import Member, Operation, World, awaited
 from pccl.engine.process import Bound
 from pccl.engine.tagged import reduce_many, reduce_tagged, synchronize
 from pccl.errors import PCCLError
-from pccl.reduce import (
-    AsyncReduceHandle, QuantizationOptions, ReduceInfo, ReduceOpDescriptor, ReduceOperandDescriptor, describe, operands,
-)
+from pccl.quantization import QuantizationOptions
+from pccl.reduce import AsyncReduceHandle, ReduceInfo, ReduceOpDescriptor, ReduceOperandDescriptor, describe, operands
 from pccl.shared_state import SharedState, SharedStateSyncInfo
 from pccl.types import Attribute, ErrorClass, ReduceOp, SharedStateSyncStrategy
 

@@ -9,6 +9,7 @@ from pccl.arguments import instance, member, whole
 from pccl.buffers import Buffer, OperandError, as_buffer, library_of
 from pccl.engine.operation import Operation, OperationInfo
 from pccl.errors import PCCLError
+from pccl.quantization import QuantizationOptions
 from pccl.types import DataType, DistributionHint, QuantizationAlgorithm, ReduceOp, Result
 
 
@@ -28,32 +29,6 @@ class ReduceOperandDescriptor:
     def _fill(self, c_desc: Any) -> None:
         c_desc.datatype = member("datatype", self.datatype, DataType)
         c_desc.distribution_hint = member("distribution_hint", self.distribution_hint, DistributionHint)
-
-
-class QuantizationOptions:
-    """How values of float32 and float64 are compressed on the wire: to which type, and how.
-
-    MIN_MAX compresses to unsigned integers, by a range for each block of 256 elements.  ZERO_POINT_SCALE compresses to signed and unsigned
-    integers.  NONE sends values unchanged; so do integers that are no narrower than the values.  Another pair is refused at the launch.
-    """
-
-    def __init__(
-        self,
-        quantized_datatype: DataType = DataType.UINT8,
-        algorithm: QuantizationAlgorithm = QuantizationAlgorithm.MIN_MAX,
-    ) -> None:
-        self.quantized_datatype = quantized_datatype
-        self.algorithm = algorithm
-
-    def to_c(self) -> Any:
-        """A new pcclQuantizationOptions_t."""
-        made = ffi.new("pcclQuantizationOptions_t *")
-        self._fill(made)
-        return made
-
-    def _fill(self, c_desc: Any) -> None:
-        c_desc.quantized_datatype = member("quantized_datatype", self.quantized_datatype, DataType)
-        c_desc.algorithm = member("algorithm", self.algorithm, QuantizationAlgorithm)
 
 
 class ReduceDescriptor:

@@ -16,7 +16,8 @@ from pccl.arguments import instance, length_of_time, whole
 from pccl.buffers import as_buffer
 from pccl.communicator import Communicator
 from pccl.errors import PCCLError, TooFewPeers, make_error
-from pccl.reduce import QuantizationOptions, ReduceInfo, ReduceOpDescriptor, ReduceOperandDescriptor, describe, operands
+from pccl.quantization import QuantizationOptions
+from pccl.reduce import ReduceInfo, ReduceOpDescriptor, ReduceOperandDescriptor, describe, operands
 from pccl.shared_state import SharedState, SharedStateSyncInfo, TensorInfo
 from pccl.types import Attribute, Cause, ErrorClass, ReduceOp, Result
 

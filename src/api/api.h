@@ -70,7 +70,7 @@ uint16_t api_lanes(uint32_t pool); /* of a pool that may be 0 */
 
 /* ---- Operators: api_premul.c --------------------------------------------------------------------------------------------------- */
 
-enum { API_WHY = 160 };
+enum { API_WHY = 256 };
 
 struct api_redop {
     enum redop op;
@@ -79,6 +79,26 @@ struct api_redop {
 
 /* What the program means by `given`; false, with the reason: there is no such operator, or not of that type. */
 bool api_redop(struct comm *c, unsigned given, enum dtype type, struct api_redop *out, char why[API_WHY]);
+
+/* ---- Calls that sum: api_sum.c ------------------------------------------------------------------------------------------------- */
+
+/* What the program calls the fields. */
+struct api_sum_fields {
+    const char *datatype, *algorithm, *quantized_datatype;
+    const char *quantized_last; /* the last of them where it follows another of its struct */
+};
+
+struct api_sum {
+    enum dtype type;
+    struct api_redop redop;
+    enum quant quant;
+    enum dtype quant_type;
+};
+
+/* Null `quantization`: none.  False, with the reason: "field is value: remedy". */
+bool api_sum(struct comm *c, unsigned datatype, unsigned op, const pcclQuantizationOptions_t *quantization,
+             const struct api_sum_fields *fields, struct api_sum *out, char why[API_WHY]);
+void api_sum_params(const struct api_sum *sum, struct op_call *call);
 
 /* ---- What all forms of all-reduce check: api_reduce.c -------------------------------------------------------------------------- */
 

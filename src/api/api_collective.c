@@ -27,12 +27,13 @@ struct call {
     size_t count;         /* of all, or of each part; of a scatter with counts: the own one */
     struct part_lists parts, out_parts;
     unsigned datatype, op;
+    const pcclQuantizationOptions_t *quantization; /* null: none */
     uint32_t root;
     /* filled in */
     struct session_info member;
     size_t size; /* of an element */
     struct beyond beyond;
-    struct api_redop redop; /* of those that reduce */
+    struct api_sum sum; /* of those that reduce */
 };
 
 static const char *call_name(const struct call *k)
@@ -286,6 +287,10 @@ static pcclResult_t check_output_parts(struct call *k)
     return rc;
 }
 
+static const struct api_sum_fields call_fields = {
+    .datatype = "datatype", .algorithm = "quantization->algorithm", .quantized_datatype = "quantization->quantized_datatype",
+    .quantized_last = "quantized_datatype"};
+
 static pcclResult_t call_check(struct comm *c, struct call *k)
 {
     if (k->datatype >= DTYPE_COUNT) {
@@ -293,7 +298,7 @@ static pcclResult_t call_check(struct comm *c, struct call *k)
     }
     k->size = dtype_size((enum dtype)k->datatype);
     char why[API_WHY];
-    if (call_sums(k) && !api_redop(c, k->op, (enum dtype)k->datatype, &k->redop, why)) {
+    if (call_sums(k) && !api_sum(c, k->datatype, k->op, k->quantization, &call_fields, &k->sum, why)) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "%s", why);
     }
     if (call_has_root(k) && k->root >= k->member.snapshot.group) {
@@ -335,8 +340,9 @@ static void call_launch(const struct call *k, bool wrong, struct comm_launch *ou
     out->call.params.layout = k->uneven ? layout_of(k, &largest) : 0;
     out->call.params.count = largest;
     out->call.params.dtype = (uint8_t)k->datatype;
-    out->call.params.op = (uint8_t)k->redop.op;
-    out->call.factor = k->redop.factor;
+    if (call_sums(k)) {
+        api_sum_params(&k->sum, &out->call);
+    }
     out->call.root_rank = k->root;
     out->call.count = k->count;
     out->call.in = k->send;
@@ -385,6 +391,15 @@ pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf, size_t cou
     return call_make(&k, communicator, async_op_out);
 }
 
+pcclResult_t pcclAllReduceQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
+                                    const pcclQuantizationOptions_t *quantization, const pcclComm_t *communicator,
+                                    pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_ALL_REDUCE, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op,
+                     .quantization = quantization};
+    return call_make(&k, communicator, async_op_out);
+}
+
 pcclResult_t pcclBroadcast(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t root,
                            const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
@@ -420,6 +435,24 @@ pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, const size_t
 {
     struct call k = {.kind = PLAN_REDUCE_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .parts = {counts, places},
                      .datatype = datatype, .op = op};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclReduceScatterQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
+                                        const pcclQuantizationOptions_t *quantization, const pcclComm_t *communicator,
+                                        pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_REDUCE_SCATTER, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op,
+                     .quantization = quantization};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclReduceScatterVQuantized(const void *sendbuf, void *recvbuf, const size_t *counts, const size_t *places,
+                                         pcclDataType_t datatype, pcclRedOp_t op, const pcclQuantizationOptions_t *quantization,
+                                         const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_REDUCE_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .parts = {counts, places},
+                     .datatype = datatype, .op = op, .quantization = quantization};
     return call_make(&k, communicator, async_op_out);
 }
 
@@ -459,6 +492,15 @@ pcclResult_t pcclReduce(const void *sendbuf, void *recvbuf, size_t count, pcclDa
 {
     struct call k = {.kind = PLAN_REDUCE, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op,
                      .root = root};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclReduceQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
+                                 const pcclQuantizationOptions_t *quantization, uint32_t root, const pcclComm_t *communicator,
+                                 pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_REDUCE, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op,
+                     .quantization = quantization, .root = root};
     return call_make(&k, communicator, async_op_out);
 }
 

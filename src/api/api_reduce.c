@@ -47,69 +47,40 @@ static pcclResult_t reduce_bad_overlap(const struct api_reduce_where *at)
                     one ? "recvbuff" : "recvbuf", one ? "sendbuff" : "sendbuf");
 }
 
-/* Checks what has a range of its own. */
-static pcclResult_t reduce_check_ranges(const struct api_reduce_where *at, const pcclReduceDescriptor_t *d)
-{
-    const pcclQuantizationOptions_t *q = &d->quantization_options;
-    const struct { const char *field; unsigned value, count; const char *range; } choices[] = {
-        {"src_descriptor.datatype", d->src_descriptor.datatype, DTYPE_COUNT, API_DATATYPES},
-        {"src_descriptor.distribution_hint", d->src_descriptor.distribution_hint, pcclDistributionUniform + 1,
-         "0 (pcclDistributionNone) to 2 (pcclDistributionUniform)"},
-        {"quantization_options.algorithm", q->algorithm, QUANT_COUNT,
-         "0 (pcclQuantNone) to 2 (pcclQuantZeroPointScale)"},
-        {"quantization_options.quantized_datatype", q->algorithm == pcclQuantNone ? pcclUint8 : q->quantized_datatype,
-         DTYPE_COUNT, API_DATATYPES},
-    };
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
-        if (choices[i].value >= choices[i].count) {
-            return reduce_bad_field(at, "%s is %d: expected %s", choices[i].field, (int)choices[i].value, choices[i].range);
-        }
-    }
-    enum dtype type = (enum dtype)d->src_descriptor.datatype;
-    size_t most = API_MOST_BYTES / dtype_size(type);
-    if (d->count > most) {
-        return reduce_bad_field(at, "count is %zu: at most %zu elements of %s fit any memory", d->count, most, dtype_name(type));
-    }
-    return pcclSuccess;
-}
+static const struct api_sum_fields reduce_fields = {
+    .datatype = "src_descriptor.datatype", .algorithm = "quantization_options.algorithm",
+    .quantized_datatype = "quantization_options.quantized_datatype", .quantized_last = "quantized_datatype"};
 
 pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
-                                 struct comm_launch *out)
+                              struct comm_launch *out)
 {
-    struct numeric n;
-    struct api_redop op;
+    struct api_sum sum;
     char why[API_WHY];
     if (d == NULL) {
         return api_null(at->phase, "descriptor", "pass a pcclReduceDescriptor_t");
     }
-    pcclResult_t rc = reduce_check_ranges(at, d);
-    if (rc != pcclSuccess) {
-        return rc;
+    unsigned hint = d->src_descriptor.distribution_hint;
+    if (hint > pcclDistributionUniform) {
+        return reduce_bad_field(at, "src_descriptor.distribution_hint is %d: expected 0 (pcclDistributionNone) to 2 (pcclDistributionUniform)",
+                                (int)hint);
     }
-    enum dtype type = (enum dtype)d->src_descriptor.datatype;
-    enum quant quant = (enum quant)d->quantization_options.algorithm;
-    if (!api_redop(at->comm, d->op, type, &op, why)) {
+    if (!api_sum(at->comm, d->src_descriptor.datatype, d->op, &d->quantization_options, &reduce_fields, &sum, why)) {
         return reduce_bad_field(at, "%s", why);
+    }
+    size_t size = dtype_size(sum.type), most = API_MOST_BYTES / size;
+    if (d->count > most) {
+        return reduce_bad_field(at, "count is %zu: at most %zu elements of %s fit any memory", d->count, most, dtype_name(sum.type));
     }
     if (d->count > 0 && (send == NULL || recv == NULL)) {
         return reduce_bad_buffer(at, send == NULL, d->count);
     }
-    struct api_extent in = api_extent_of(send, d->count * dtype_size(type)), out_extent = api_extent_of(recv, d->count * dtype_size(type));
-    if (send != recv && in.from < out_extent.end && out_extent.from < in.end) {
+    struct api_extent in = api_extent_of(send, d->count * size), over = api_extent_of(recv, d->count * size);
+    if (send != recv && in.from < over.end && over.from < in.end) {
         return reduce_bad_overlap(at);
     }
-    enum dtype quant_type = quant == QUANT_NONE ? DTYPE_U8 : (enum dtype)d->quantization_options.quantized_datatype;
-    if (!numeric_init(&n, type, op.op, quant, quant_type, kernels_get())) {
-        return reduce_bad_field(at,
-                                "quantization_options.algorithm is %d (%s): it takes src_descriptor.datatype f32 or f64 to "
-                                "quantized_datatype %s, not %s to %s",
-                                (int)quant, quant == QUANT_MINMAX ? "pcclQuantMinMax" : "pcclQuantZeroPointScale",
-                                quant == QUANT_MINMAX ? "u8, u16, u32 or u64" : "u8 to u64 or i8 to i64", dtype_name(type),
-                                dtype_name(quant_type));
-    }
-    *out = (struct comm_launch){.call = {.tag = d->tag, .deadline = api_call_deadline(),
-                                         .params = {.count = d->count, .dtype = (uint8_t)type, .op = (uint8_t)op.op, .quant = (uint8_t)quant, .quant_dtype = (uint8_t)quant_type},
-                                         .factor = op.factor, .in = send, .out = recv}, .bytes = d->count * dtype_size(type)};
+    *out = (struct comm_launch){.call = {.tag = d->tag, .deadline = api_call_deadline(), .params = {.count = d->count}, .in = send, .out = recv},
+                                .bytes = d->count * size};
+    api_sum_params(&sum, &out->call);
     return pcclSuccess;
 }
 

@@ -57,6 +57,7 @@ bool numeric_init(struct numeric *n, enum dtype dtype, enum redop op, enum quant
     n->encoded = quant != QUANT_NONE || op == REDOP_PREMUL;
     n->plain = !n->encoded && !numeric_is_half(n);
     n->factor = 0;
+    n->exact = false;
     n->kernels = kernels;
     return true;
 }
@@ -239,7 +240,7 @@ void numeric_fold(const struct numeric *n, void *acc, const void *wire, size_t c
 static void numeric_finish_tile(const struct numeric *n, void *user, void *wire, void *acc, size_t count)
 {
     union numeric_tile tile;
-    if (n->quant != QUANT_NONE) {
+    if (n->quant != QUANT_NONE && (!n->exact || wire != NULL)) {
         quant_encode(n, wire != NULL ? wire : tile.bytes, acc, count);
         quant_decode(n, user, wire != NULL ? wire : tile.bytes, count);
     } else {

@@ -26,6 +26,7 @@ struct numeric {
     enum dtype quant_dtype; /* meaningful with quant != QUANT_NONE */
     enum dtype acc_dtype;
     bool plain;
+    bool exact;             /* one member alone gets the result: it is quantised only if another has summed it up, and sends it */
     bool encoded;           /* what a member gives is not the user bytes as they lie: it is quantised, or multiplied */
     uint64_t factor;        /* REDOP_PREMUL: the bits of this member's own, in the user type; set by whoever encodes */
     const struct kernels *kernels; /* borrowed, static */

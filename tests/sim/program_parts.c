@@ -98,8 +98,9 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     session_info(n->session, &info);
     uint64_t h = mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), c->op + 7000);
     p->kind = algorithms_kind(&cl->opt, h);
-    p->quant = p->quant_dtype = 0;
-    p->op = plan_kind_sums(p->kind) ? p->op : 0;
+    if (!plan_kind_sums(p->kind)) {
+        p->op = p->quant = p->quant_dtype = 0;
+    }
     if (!plan_kind_sums(p->kind) && p->dtype == DTYPE_BOOL) {
         p->dtype = (uint8_t)(DTYPE_BOOL + (h >> 50) % (DTYPE_COUNT - DTYPE_BOOL)); /* those that only move, as seldom as any */
     }

@@ -14,7 +14,7 @@ import time
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar, Union
 
 from pccl._native import ffi, lib
-from pccl.arguments import array, call, length_of_time, member, mistake, text, whole
+from pccl.arguments import array, call, instance, length_of_time, member, mistake, text, whole
 from pccl.buffers import as_buffer
 from pccl.engine.address import parse_address
 from pccl.engine.facts import Connection, Member, TcpConnection, Topology, Transport, Wait
@@ -23,6 +23,7 @@ from pccl.engine.operation import Operation
 from pccl.engine.parts import alike, at_root, own_part, parts_of, pointer_of
 from pccl.engine.process import Bound, initialise, interruptible, own_process
 from pccl.errors import PCCLError, check, last_error, make_error
+from pccl.quantization import QuantizationOptions
 from pccl.types import Attribute, Cause, DataType, LossRule, ReduceOp, Result
 
 #: In `World.receive`: a message of whichever member.
@@ -292,16 +293,25 @@ class World(Bound):
 
     # -- Collectives --
 
-    def all_reduce(self, send: Any, receive: Any, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
+    def all_reduce(
+        self,
+        send: Any,
+        receive: Any,
+        op: Any = ReduceOp.SUM,
+        *,
+        quantization: Optional[QuantizationOptions] = None,
+        deadline: Optional[float] = None,
+    ) -> Operation:
         """``pcclAllReduceOrdered``: `send` of all members, element by element, into `receive`, as large, which may be `send` itself.
 
-        `op` is a `ReduceOp`, or of `premul_sum`.  `deadline`, here and in what follows: seconds, instead of `set_operation_deadline`.
+        `op` is a `ReduceOp`, or of `premul_sum`.  `quantization`, here and in other sums: how float32 and float64 travel
+        (``pcclAllReduceQuantized``), the same on all members.  `deadline`, here and in what follows: seconds, instead of `set_operation_deadline`.
         """
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         alike("all_reduce", s, r, s.count)
         operator = _op(op)
-        arguments = (s.pointer, r.pointer, s.count, s.datatype.value, operator)
-        return self._launch("all_reduce", lib.pcclAllReduceOrdered, arguments, (s, r), deadline, op=operator)
+        arguments = (s.pointer, r.pointer, s.count, s.datatype.value, operator, _options(quantization))
+        return self._launch("all_reduce", lib.pcclAllReduceQuantized, arguments, (s, r), deadline, op=operator)
 
     def broadcast(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
         """``pcclBroadcast``: the root's `send` into everybody's `receive`, as large; at others than the root `send` may be None."""
@@ -312,14 +322,23 @@ class World(Bound):
         arguments = (pointer_of(s), r.pointer, r.count, r.datatype.value, root)
         return self._launch("broadcast", lib.pcclBroadcast, arguments, (s, r), deadline, root=root)
 
-    def reduce(self, send: Any, receive: Any, root: int, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
+    def reduce(
+        self,
+        send: Any,
+        receive: Any,
+        root: int,
+        op: Any = ReduceOp.SUM,
+        *,
+        quantization: Optional[QuantizationOptions] = None,
+        deadline: Optional[float] = None,
+    ) -> Operation:
         """``pcclReduce``: `send` of all members into the root's `receive`, as large; others may pass None there."""
         s, r = as_buffer(send, "send"), at_root(receive, "receive", True)
         if r is not None:
             alike("reduce", s, r, s.count)
         operator = _op(op)
-        arguments = (s.pointer, pointer_of(r), s.count, s.datatype.value, operator, root)
-        return self._launch("reduce", lib.pcclReduce, arguments, (s, r), deadline, op=operator, root=root)
+        arguments = (s.pointer, pointer_of(r), s.count, s.datatype.value, operator, _options(quantization), root)
+        return self._launch("reduce", lib.pcclReduceQuantized, arguments, (s, r), deadline, op=operator, root=root)
 
     def all_gather(self, send: Any, receive: Any, *, deadline: Optional[float] = None) -> Operation:
         """``pcclAllGather``: `receive` has room for `send` of each member, by rank."""
@@ -338,13 +357,21 @@ class World(Bound):
         arguments = (s.pointer, r.pointer, *parts, s.datatype.value)
         return self._launch("all_gather_v", lib.pcclAllGatherV, arguments, (s, r), deadline)
 
-    def reduce_scatter(self, send: Any, receive: Any, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
+    def reduce_scatter(
+        self,
+        send: Any,
+        receive: Any,
+        op: Any = ReduceOp.SUM,
+        *,
+        quantization: Optional[QuantizationOptions] = None,
+        deadline: Optional[float] = None,
+    ) -> Operation:
         """``pcclReduceScatter``: `send` has a part as large as `receive` for each member, by rank; each gets its own, reduced.  Not in place."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         alike("reduce_scatter", r, s, r.count * self.size)
         operator = _op(op)
-        arguments = (s.pointer, r.pointer, r.count, r.datatype.value, operator)
-        return self._launch("reduce_scatter", lib.pcclReduceScatter, arguments, (s, r), deadline, op=operator)
+        arguments = (s.pointer, r.pointer, r.count, r.datatype.value, operator, _options(quantization))
+        return self._launch("reduce_scatter", lib.pcclReduceScatterQuantized, arguments, (s, r), deadline, op=operator)
 
     def reduce_scatter_v(
         self,
@@ -354,6 +381,7 @@ class World(Bound):
         op: Any = ReduceOp.SUM,
         places: Optional[Sequence[int]] = None,
         *,
+        quantization: Optional[QuantizationOptions] = None,
         deadline: Optional[float] = None,
     ) -> Operation:
         """``pcclReduceScatterV``: rank r gets ``counts[r]`` elements, from ``places[r]`` of `send` on (None: one behind the other)."""
@@ -362,8 +390,8 @@ class World(Bound):
         parts = parts_of("reduce_scatter_v", "send", s, counts, places, self.size)
         own_part("reduce_scatter_v", "receive", r, counts, self.rank)
         operator = _op(op)
-        arguments = (s.pointer, r.pointer, *parts, r.datatype.value, operator)
-        return self._launch("reduce_scatter_v", lib.pcclReduceScatterV, arguments, (s, r), deadline, op=operator)
+        arguments = (s.pointer, r.pointer, *parts, r.datatype.value, operator, _options(quantization))
+        return self._launch("reduce_scatter_v", lib.pcclReduceScatterVQuantized, arguments, (s, r), deadline, op=operator)
 
     def all_to_all(self, send: Any, receive: Any, *, deadline: Optional[float] = None) -> Operation:
         """``pcclAllToAll``: both have an equal part for each member, by rank; part r of `send` goes to rank r.  Not in place."""
@@ -609,6 +637,14 @@ def milliseconds(seconds: Optional[float]) -> int:
     if seconds is None:
         return 0
     return max(1, round(min(length_of_time(seconds) * 1000, _LONGEST_MS)))
+
+
+def _options(quantization: Optional[QuantizationOptions]) -> Any:
+    """The C struct; null: not quantised."""
+    if quantization is None:
+        return ffi.NULL
+    instance("quantization", quantization, QuantizationOptions)
+    return quantization.to_c()
 
 
 def _op(op: Union[ReduceOp, int]) -> int:

@@ -9,9 +9,13 @@
 
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n)
 {
-    return (!plan_kind_sums(p->kind) || redop_for((enum redop)p->op, (enum dtype)p->dtype)) &&
-           numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant, (enum dtype)p->quant_dtype,
-                        s->cfg.kernels);
+    bool good = (!plan_kind_sums(p->kind) || redop_for((enum redop)p->op, (enum dtype)p->dtype)) &&
+                numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, s->view.world == 1 ? QUANT_NONE : (enum quant)p->quant,
+                             (enum dtype)p->quant_dtype, s->cfg.kernels); /* of one it is the own part, exact */
+    if (good) {
+        n->exact = !plan_kind_alike(p->kind);
+    }
+    return good;
 }
 
 bool work_own_numeric(const struct session *s, const struct session_launch *l, struct numeric *n)

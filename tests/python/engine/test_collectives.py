@@ -14,7 +14,8 @@ from support.worlds import in_world
 
 from pccl.engine import World
 from pccl.errors import InvalidArgument
-from pccl.types import DataType, ReduceOp
+from pccl.quantization import QuantizationOptions
+from pccl.types import DataType, QuantizationAlgorithm, ReduceOp
 
 MEMBERS = 3
 NUMBERS = [t for t in DataType if t not in (DataType.BOOL, DataType.FLOAT8_E4M3, DataType.FLOAT8_E5M2)]
@@ -85,6 +86,31 @@ def test_equal_parts(master: Master) -> None:
         world.all_to_all(mine, out).wait()
         assert (out == x[:, n * rank : n * rank + n].ravel()).all()
         world.barrier().wait()
+
+    in_world(master.address, MEMBERS, member)
+
+
+def test_quantised_sums(master: Master) -> None:
+    """Values of 0 and 255, which 8 bits keep: what one member gets is exact, what all get is alike and close."""
+    n = 3000
+
+    def member(world: World) -> None:
+        rank, options = world.rank, QuantizationOptions(DataType.UINT8, QuantizationAlgorithm.MIN_MAX)
+        x = np.random.default_rng(1).choice(np.array([0, 255], np.float32), (MEMBERS, n * MEMBERS))
+        mine, part, out = x[rank].copy(), np.zeros(n, np.float32), np.zeros(n * MEMBERS, np.float32)
+        world.reduce_scatter(mine, part, quantization=options).wait()
+        assert (part == x.sum(0)[n * rank : n * rank + n]).all()
+        world.reduce_scatter_v(mine, part, [n] * MEMBERS, quantization=options).wait()
+        assert (part == x.sum(0)[n * rank : n * rank + n]).all()
+        world.reduce(mine, out, 0, quantization=options).wait()
+        assert rank != 0 or (out == x.sum(0)).all()
+        world.all_reduce(mine, out, quantization=options).wait()
+        assert np.abs(out - x.sum(0)).max() <= MEMBERS
+        everybody = np.zeros(n * MEMBERS * MEMBERS, np.float32)
+        world.all_gather(out, everybody).wait()
+        assert (everybody.reshape(MEMBERS, -1) == out).all()
+        with pytest.raises(TypeError, match="quantization is 8; pass a QuantizationOptions"):
+            world.all_reduce(mine, out, quantization=8)  # type: ignore[arg-type]
 
     in_world(master.address, MEMBERS, member)
 

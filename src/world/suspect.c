@@ -136,7 +136,25 @@ static bool votes_since(const struct world *w, const struct member *mb, int64_t 
     return mb->vote.kind != VOTE_NONE && mb->vote.kind != VOTE_QUERY && w->common->now - mb->vote.since >= least;
 }
 
-/* Who waits in a vote while `from` waits for it; of a receive from any source the first of its group, if all others do.  Null: no cycle. */
+static int64_t stall_ns(const struct world *w, const struct member *mb)
+{
+    const struct view_record *v = view_current(member_group(w, mb));
+    return v->plan.stall_ms > 0 ? (int64_t)v->plan.stall_ms * CLOCK_MS : w->common->config.dead_ns;
+}
+
+/* It waits in operations for `from`, maybe by way of others, for so long that no other thread of its program is about to send. */
+static bool waits_in_turn(const struct world *w, const struct member *mb, const struct member *from)
+{
+    bool long_enough = (int64_t)mb->wait.ms * CLOCK_MS >= stall_ns(w, mb);
+    const struct member *at = long_enough ? waited_on(w, mb) : NULL;
+    for (uint32_t steps = BOUNDS_WAIT_CHAIN; at != NULL && at != from && steps > 0; steps--) {
+        at = waited_on(w, at);
+    }
+    return at == from;
+}
+
+/* The member that votes while `from` waits for it.  Of a receive from any source: the first of its group that votes, if all others vote or
+ * wait for `from` in turn.  Null: no cycle. */
 static const struct member *blocked_by(const struct world *w, const struct member *from, bool any, int64_t least)
 {
     const struct group *g = member_group(w, from);
@@ -146,10 +164,11 @@ static const struct member *blocked_by(const struct world *w, const struct membe
         if (mb == from || !member_accepted_in(w, mb, g)) {
             continue;
         }
-        if (!votes_since(w, mb, least) && !MUTANT(ANY_ONE)) {
+        bool votes = votes_since(w, mb, least);
+        if (!votes && !waits_in_turn(w, mb, from) && !MUTANT(ANY_ONE)) {
             return NULL;
         }
-        to = to == NULL || mb->id < to->id ? mb : to;
+        to = (votes || MUTANT(ANY_ONE)) && (to == NULL || mb->id < to->id) ? mb : to;
     }
     return to != NULL && votes_since(w, to, least) ? to : NULL;
 }
@@ -161,7 +180,7 @@ static void blocked_text(char *out, size_t size, bool again, const struct member
     unsigned long long tag = wait->name.tag;
     char of[32] = "in the order of issue";
     if (space_pairs(wait->name.space) && wait->name.from == 0) {
-        snprintf(out, size, "%speer " ID_FORMAT " received tag %llu from any source while peer " ID_FORMAT " called %s, and all others voted",
+        snprintf(out, size, "%speer " ID_FORMAT " received tag %llu from any source while peer " ID_FORMAT " called %s, and all others voted or waited for it",
                  once, ID_PARTS(from->id), tag, ID_PARTS(to->id), vote);
         return;
     }
@@ -225,9 +244,7 @@ void suspect_tell_wait(const struct world *w, const struct member *mb, struct ms
 /* It waits for a program, or did a stall time ago: those who wait for it have counted that time, and would complain as soon as the launch came. */
 static bool waits_for_program(const struct world *w, const struct member *at)
 {
-    const struct view_record *v = view_current(member_group(w, at));
-    int64_t stall = v->plan.stall_ms > 0 ? (int64_t)v->plan.stall_ms * CLOCK_MS : w->common->config.dead_ns;
-    bool lately = at->launch_at != 0 && w->common->now - at->launch_at < stall + member_heartbeat_ns(w, at);
+    bool lately = at->launch_at != 0 && w->common->now - at->launch_at < stall_ns(w, at) + member_heartbeat_ns(w, at);
     return at->wait.phase == WAIT_LAUNCH || lately;
 }
 

@@ -104,6 +104,17 @@ TEST(a_late_program_may_be_hidden_by_the_only_algorithm_that_a_program_allows) /
     SEEDS_PASS(442);
 }
 
+TEST(a_receive_from_any_source_ends_if_its_sources_vote_or_wait_for_it) /* one of them waited in an operation: all waited for ever */
+{
+    struct options o;
+    struct choose_wishes forest;
+    char why[200];
+    options_draw(&o, 1812000157688);
+    EXPECT(choose_read("allreduce:forest", &forest, why, sizeof why));
+    o.wishes = &forest;
+    scene_end(calm_new(&o));
+}
+
 TEST(a_link_that_breaks_where_nothing_goes_wrong_raises_the_alarm) /* else a call lost by a mistake would pass for one of a slow link */
 {
     struct options o = plain_options();

@@ -149,6 +149,42 @@ TEST(receive_from_any_source_is_in_a_cycle_only_if_all_others_vote) /* who does 
     cluster_free(c);
 }
 
+TEST(receive_from_any_source_is_in_a_cycle_if_others_wait_for_it_in_turn) /* one voted, one waited in an operation: all waited for ever */
+{
+    struct cluster *c = some(4);
+    struct peer *p = c->peers;
+    struct peer_wait any = {.name = {.space = SPACE_PAIR, .tag = 7, .to = p[0].id}, .ms = 12000, .phase = WAIT_LAUNCH};
+    struct peer_wait of_other = {.name.tag = 1, .on = p[3].id, .ms = 9000, .phase = WAIT_LAUNCH};
+    struct peer_wait of_it = {.name.tag = 1, .on = p[0].id, .ms = 12000, .phase = WAIT_LAUNCH};
+    peer_vote(c, &p[1], VOTE_UPDATE);
+    cluster_pass(c, 5000);
+    peer_waits(c, &p[2], &of_other);
+    peer_waits(c, &p[3], &of_it);
+    peer_waits(c, &p[0], &any);
+    EXPECT_STR(p[0].log, ""); /* another thread of p[2] may send yet: it has not waited for the stall time, which is 10 s */
+    of_other.ms = 11000;
+    peer_waits(c, &p[2], &of_other);
+    peer_waits(c, &p[0], &any);
+    EXPECT_STR(p[0].log, "FREEZE VIEW ");
+    EXPECT(p[0].last_view.cause == CAUSE_BLOCKED && p[0].last_view.culprit == p[0].id);
+    EXPECT_STR(p[0].last_view.text, "peer 1.1 received tag 7 from any source while peer 1.2 called an update, and all others voted or waited for it");
+    EXPECT_EQ(p[0].member_count, 4);
+    cluster_free(c);
+}
+
+TEST(receive_from_any_source_is_in_no_cycle_without_a_vote) /* threads of the others may launch what they wait for */
+{
+    struct cluster *c = some(3);
+    struct peer *p = c->peers;
+    struct peer_wait any = {.name = {.space = SPACE_PAIR, .tag = 7, .to = p[0].id}, .ms = 12000, .phase = WAIT_LAUNCH};
+    struct peer_wait of_it = {.name.tag = 1, .on = p[0].id, .ms = 12000, .phase = WAIT_LAUNCH};
+    peer_waits(c, &p[1], &of_it);
+    peer_waits(c, &p[2], &of_it);
+    peer_waits(c, &p[0], &any);
+    EXPECT_STR(p[0].log, "");
+    cluster_free(c);
+}
+
 TEST(receive_without_a_number_is_not_called_by_one) /* there is an operation 0, of which the program would look for the call */
 {
     struct cluster *c = some(3);

@@ -156,8 +156,8 @@ typedef enum pcclDistributionHint_t {
     PCCL_UNIFORM_DISTRIBUTION_HINT = pcclDistributionUniform
 } pcclDistributionHint_t;
 
-/* How values are compressed for transfer. Each input is quantised once and summed in full precision, and the result
- * is quantised once. The error therefore does not grow with the number of peers. Scales are kept per block of 256
+/* How values are compressed for transfer. Each input is quantised once and summed in full precision. The result of
+ * an all-reduce is quantised once more. The error therefore does not grow with the number of peers. Scales are kept per block of 256
  * elements.
  *
  * Source types are pcclFloat and pcclDouble. All operators are supported.
@@ -745,7 +745,8 @@ typedef struct pcclPlan_t {
 /* Stores the algorithm that an operation with these parameters would use now, and its predicted time. The cost model
  * takes the fastest algorithm that the collective has. Each member measures its costs of a message, a byte and a sum
  * at its start. The greatest ones count, and travel with the membership, so all members choose identically. `count`
- * is that of the collective's function, with equal parts. `op` matters only for collectives that reduce.
+ * is that of the collective's function, with equal parts. `op` matters only for collectives that reduce. Values
+ * are not quantised.
  *
  * PCCL_ALGO limits the choice; it is read when a communicator is created, and has the grammar of NCCL_ALGO. Examples
  * are "ring,direct" (one of these), "^ring" (all others) and "allreduce:ring,tiny;broadcast:tree" (by function). The
@@ -913,8 +914,9 @@ PCCL_EXPORT pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf
                                               pcclRedOp_t op, const pcclComm_t *communicator,
                                               pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Like pcclAllReduceOrdered, with what travels quantised (f32 and f64; null: not at all). Each contribution is
- * quantised once, and so is the sum, which is the same on all members. All members pass the same options. */
+/* Like pcclAllReduceOrdered, with what travels quantised. Each contribution is quantised once, and so is the sum,
+ * which is the same on all members. All members pass the same options; null quantises nothing, nor does a world of
+ * one. InvalidArgument on all members: values that are not pcclFloat or pcclDouble, or options that differ. */
 PCCL_EXPORT pcclResult_t pcclAllReduceQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                                 pcclRedOp_t op, const pcclQuantizationOptions_t *PCCL_NULLABLE quantization,
                                                 const pcclComm_t *communicator,
@@ -946,8 +948,7 @@ PCCL_EXPORT pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, 
                                             const size_t *PCCL_NULLABLE places, pcclDataType_t datatype, pcclRedOp_t op,
                                             const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Like pcclReduceScatter and pcclReduceScatterV, with what travels quantised (f32 and f64; null: not at all). Each
- * contribution is quantised once. The sum is not, unless its member lacks a link and another one sums up for it. */
+/* Like pcclReduceScatter and pcclReduceScatterV, with options as for pcclAllReduceQuantized. Each contribution is quantised once. The sum is not, unless its member lacks a link and another one sums up for it. */
 PCCL_EXPORT pcclResult_t pcclReduceScatterQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                                     pcclRedOp_t op,
                                                     const pcclQuantizationOptions_t *PCCL_NULLABLE quantization,
@@ -989,7 +990,7 @@ PCCL_EXPORT pcclResult_t pcclReduce(const void *sendbuf, void *PCCL_NULLABLE rec
                                     pcclRedOp_t op, uint32_t root, const pcclComm_t *communicator,
                                     pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Like pcclReduce, with what travels quantised (f32 and f64; null: not at all). Each contribution is quantised once.
+/* Like pcclReduce, with options as for pcclAllReduceQuantized. Each contribution is quantised once.
  * The sum is not, unless the root lacks a link and another member sums up for it. */
 PCCL_EXPORT pcclResult_t pcclReduceQuantized(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count,
                                              pcclDataType_t datatype, pcclRedOp_t op,
@@ -1027,7 +1028,8 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
  * - When a third member is lost, messages in progress may fail at both ends (RankConnectionLost): call again.
  * - The error of a send that has not been received is that of the receive that would have matched it.
  * - An unmatched receive from PCCL_ANY_RANK also fails when any member is lost, or when all others wait in votes
- *   (cause pcclCauseConflict).
+ *   (cause pcclCauseConflict). A blocking one fails so, too, when one other member waits in a vote and the rest
+ *   have waited for a call of this one for the stall time.
  * - A call to or from a lost member fails at once (RankConnectionLost), and the sizes change.
  * - A call with a wrong buffer or type fails with InvalidArgument at both ends. With `async_op_out`, or in a group,
  *   its await or the group's end returns the error.

@@ -158,7 +158,7 @@ def names_differ_by_more_than_a_letter(tree):
 
 OWNED = re.compile(r"/\*(?:(?!\*/).)*?Written by (\w+\.c(?: and \w+\.c)*)\b(?:(?!\*/).)*\*/\nstruct (\w+) \{", re.S)
 CHANGES = (r"list_(?:append|insert|remove|pop|init)|atomic_(?:store|init|exchange|fetch_\w+)|memset|memcpy|memmove|snprintf|"
-           r"heap_set|heap_init|bitset_add|bitset_remove")
+           r"heap_set|heap_use|bitset_add|bitset_remove")
 
 
 def owners_alone_write(tree):

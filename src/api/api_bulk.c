@@ -64,7 +64,7 @@ static bool many_prepare(struct many *m, size_t index, struct comm_launch *launc
 {
     const pcclReduceOpDescriptor_t *d = &m->list[index];
     pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){m->comm, "reduce many", index}, d->sendbuf, d->recvbuf, &d->descriptor, launch);
-    launch->awaited = true;
+    launch->call.awaited = true;
     launch->batch = &m->batch;
     launch->index = index;
     return rc == pcclSuccess;

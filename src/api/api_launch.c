@@ -22,7 +22,7 @@ pcclResult_t api_launch(const pcclComm_t *communicator, struct comm_launch *laun
     pcclAsyncOp_t in_group;
     int64_t until = api_group_open() ? 0 : api_call_patience(); /* calls of a group may need each other */
     if (async_op_out == NULL && !api_group_open()) {
-        launch->awaited = true;
+        launch->call.awaited = true;
         comm_reduce(communicator->comm, launch, &o);
         if (o.result == RESULT_OK && launch->source != NULL) {
             *launch->source = o.source;

@@ -100,7 +100,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduc
         rc = api_member(c, "reduce", &member);
     }
     if (rc == pcclSuccess) {
-        launch.awaited = true;
+        launch.call.awaited = true;
         comm_reduce(c, &launch, &o);
         rc = api_outcome(&o, "reduce", launch.call.tag);
         if (rc == pcclSuccess) {

@@ -168,8 +168,7 @@ static pcclResult_t refuse(const struct derive *d, struct comm *parent, pcclResu
     struct comm_launch launch = {.call = {.space = SPACE_ORDERED, .known = d->self.known, .world = d->self.snapshot.group,
                                           .bad_argument = rc != pcclInternalError, .no_memory = rc == pcclInternalError,
                                           .count = SHARE_WORDS,
-                                          .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U64, .count = SHARE_WORDS}},
-                                 .awaited = true};
+                                          .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U64, .count = SHARE_WORDS}, .awaited = true}};
     comm_reduce(parent, &launch, &o);
     api_restore(&error);
     return rc;

@@ -86,8 +86,7 @@ static pcclResult_t exchange(struct comm *c, const struct session_info *info, co
     struct comm_launch launch = {.call = {.space = SPACE_ORDERED, .known = info->known, .world = world,
                                           .deadline = api_call_deadline(),
                                           .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U8, .count = WINDOW_MEMBER_BYTES},
-                                          .count = WINDOW_MEMBER_BYTES, .in = mine, .out = all, .no_memory = all == NULL},
-                                 .awaited = true}; /* without memory it takes its turn all the same, and fails at all */
+                                          .count = WINDOW_MEMBER_BYTES, .in = mine, .out = all, .no_memory = all == NULL, .awaited = true}}; /* without memory it takes its turn all the same, and fails at all */
     comm_reduce(c, &launch, &o);
     pcclResult_t rc = all != NULL ? api_outcome(&o, "create window", 0)
                                   : api_fail(pcclInternalError, pcclCauseNoMemory, "create window",

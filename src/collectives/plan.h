@@ -77,7 +77,7 @@ struct plan_params {
     size_t count;            /* elements, see enum plan_kind */
     struct part_lists parts; /* of `count` where they are equal: of the input where that has parts, else of the output */
     struct part_lists out_parts; /* of the output of an all-to-all */
-    size_t align;            /* segment borders and frames are multiples of this many elements (quantisation block), or 1 */
+    size_t align;            /* of a buffer, or of each part: segment borders and frames are multiples of so many elements (quantisation block), or 1 */
     size_t frame_elements;   /* multiple of align: most elements per frame */
 };
 

@@ -1,7 +1,7 @@
 /* numeric.c - how the numbers of one operation travel and add up.
  *
  * Plain types are the same bytes in all three forms; f16 and bf16 are widened to f32 and rounded once at the end;
- * quantised ones are decoded, summed in full precision and quantised once; of a pre-multiplied sum each product is taken on its way
+ * quantised ones are decoded, summed in full precision and, unless the sum is exact, quantised once; of a pre-multiplied sum each product is taken on its way
  * from the user, like a quantised one.  Conversions go through tiles on the stack
  * that stay in the first cache.  Invariant: after numeric_finish, `user` is exactly what the others decode from `wire`.
  * SPDX-License-Identifier: MIT */

@@ -7,8 +7,8 @@
  *          the user bytes; for a pre-multiplied sum all that times the factor, in the user type, before it is quantised
  *   acc    what is summed: user type for plain types; f32 for f16, bf16 and quantised f32; f64 for quantised f64
  * "plain" means that all three are the same bytes: receive, fold and send then need no conversion (numeric_fold_plain).
- * Quantised data: the element index of a frame's first element is a multiple of NUMERIC_BLOCK (shards and frames are
- * cut there), so blocks do not depend on who owns what.
+ * Quantised data: a frame begins at a multiple of NUMERIC_BLOCK elements of its buffer, or of its part where a plan has
+ * parts, so blocks do not depend on who owns what.
  * All functions set and restore the floating-point environment themselves.  Alignment is free.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_KERNELS_NUMERIC_H

@@ -10,7 +10,6 @@
 
 #include "core/bitset.h"
 #include "master/master_state.h"
-#include "world/journal_record.h"
 
 static void refuse(struct master *m, uint32_t conn, enum cause cause, const char *text)
 {
@@ -154,7 +153,7 @@ static void decide(struct master *m, struct siblings *s)
             registry_due_again(m, w);
         }
     }
-    record_persist(o, s->persist);
+    common_persist(o, s->persist);
 }
 
 static void forget(struct master *m, struct siblings *s)

@@ -6,7 +6,7 @@
 #ifndef PCCL_MASTER_JOURNAL_H
 #define PCCL_MASTER_JOURNAL_H
 
-#include "world/journal_record.h"
+#include "wire/record.h"
 
 struct journal {
     unsigned char *bytes; /* borrowed */

@@ -24,7 +24,7 @@ enum { PAIR_TAGS = 2 }; /* what its pair is numbered in, and the line of its rec
     .two = true, .tags_called = PAIR_TAGS, .tags_later = PAIR_TAGS, .launch = pair_launch, .request = pair_request,         \
     .speaker = pair_speaker, .ready = pair_ready, .eager = pair_eager, .hold = pair_hold, .refuse = pair_refusal,           \
     .finished = pair_finished, .complete = pair_complete, .arrived = pair_arrived, .wanted = pair_wanted,                   \
-    .in_place = path_in_place, .given = path_given, .stop = pair_stop, .replay = pair_replay, .concerns = pair_concerns,    \
+    .stop = pair_stop, .replay = pair_replay, .concerns = pair_concerns,    \
     .neighbour = pair_concerns, .hears = pair_concerns, .tells = pair_tells, .apart = pair_concerns,                        \
     .announce = announce_to, .feed = announce_feed
 

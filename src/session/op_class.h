@@ -2,7 +2,7 @@
  *
  * Collectives are by tag or in the order of issue, and all members agree on their outcome.  Messages and those of windows have two
  * members, and the receiver decides (pair.c).  A relayed part is no operation: it is what two members without a link move in one (path.c).
- * The class is chosen once, where a call or a frame enters, and each operation knows its own.  So no handler asks which class it serves.
+ * The class is chosen once, where a call or a frame enters, and each operation knows its own.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_SESSION_OP_CLASS_H
 #define PCCL_SESSION_OP_CLASS_H
@@ -54,8 +54,8 @@ struct op_class {
     void (*complete)(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
     void (*arrived)(struct session *s, struct op *op, struct outbox *out);
     bool (*wanted)(const struct session *s, const struct op *op, uint32_t rank);
-    bool (*in_place)(const struct session *s, const struct op *op); /* all that relays bring, from all members */
-    uint64_t (*given)(const struct session *s, const struct op *op); /* bytes that relays have taken to all members */
+    bool (*in_place)(const struct session *s, const struct op *op); /* of collectives: all that relays bring, from all members */
+    uint64_t (*given)(const struct session *s, const struct op *op); /* of collectives: bytes that relays have taken to all members */
     void (*stop)(struct session *s, struct op *op); /* nothing more is moved, and no line holds it */
     void (*replay)(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* the link with that member is new */
 

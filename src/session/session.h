@@ -143,6 +143,7 @@ struct op_call {
     bool receives;          /* PAIR, WINDOW */
     bool no_memory;         /* the call lacks memory of its own: it takes its number, and is refused; no buffer is touched */
     bool bad_argument;      /* the same for a call that cannot be made as it was given */
+    bool awaited;           /* the caller waits in the call itself: no handle leads to it, and its thread launches nothing else */
     uint64_t partner;       /* WINDOW: in place of a rank; 0: any source */
     uint64_t within;        /* WINDOW: the only view that it may have its number in; SESSION_LAST_VIEW: that of the WINDOW launch before; 0: any */
     size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */

@@ -2,7 +2,6 @@
  *
  * Its tables: peers (links we have or want), ops (of the installed view, by name), tags (next number and owed errors of each), marks (what
  * each member has said of each operation), slots (calls of the program).  Everything is an index: tables move when they grow.
- * peer_links.c writes peers, optable.c ops, marks.c marks, tags.c tags, slots.c slots, install.c the view, ballot.c the vote, join.c the rest.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_SESSION_SESSION_STATE_H
 #define PCCL_SESSION_SESSION_STATE_H
@@ -59,7 +58,7 @@ struct peer {
     bool path_up;        /* in_view, spare: its relay passes on what is said */
     bool path_told;      /* those whom this peer stands in for know that it hears this one */
     uint32_t part_first, part_last; /* spare: operations whose parts go there in turn, + 1; 0 none (path.c) */
-    uint32_t replay;     /* operation from which hold_replay goes on, NONE: nothing left to say again */
+    uint32_t replay;     /* operation from which replay_settle goes on, NONE: nothing left to say again */
 };
 
 /* What one member said about one operation, from its first word on (marks.c). */

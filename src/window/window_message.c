@@ -81,7 +81,7 @@ static struct comm_launch launch_of(const struct window_launch *l)
                                          .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = l->bytes}, .known = l->known,
                                          .count = l->bytes, .bad_argument = l->bad_argument, .in = l->receives ? NULL : l->buffer,
                                          .out = l->receives ? l->buffer : NULL, .receives = l->receives, .partner = l->partner,
-                                         .within = l->within, .deadline = l->deadline}, .awaited = true};
+                                         .within = l->within, .deadline = l->deadline, .awaited = true}};
 }
 
 /* The first that is to be launched, with the one right behind it. */

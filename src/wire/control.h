@@ -76,7 +76,7 @@ static inline bool space_two(uint8_t space)
 struct op_name {
     uint64_t tag;
     uint64_t from, to; /* PAIR, PART: peer ids of sender and receiver; else 0, and not in messages */
-    uint32_t seq;      /* OP_NO_NUMBER: of a wait, a receive that stands behind one from any source */
+    uint32_t seq;      /* OP_NO_NUMBER: of a wait, a receive that stands behind one from any source; one from any source that a caller waits in */
     uint8_t space; /* enum op_space */
 };
 

@@ -87,3 +87,13 @@ void common_refuse(struct common *c, uint32_t conn, uint64_t run, enum cause cau
     common_fence(c, conn, run, 0, cause, text);
     common_close(c, conn);
 }
+
+void common_persist(struct outbox *o, uint64_t number)
+{
+    struct action *a = outbox_add(o, MASTER_PERSIST);
+    a->frame = o->used;
+    a->frame_bytes = (uint32_t)o->writer.used;
+    a->value = number;
+    o->used += a->frame_bytes;
+    o->overflow = o->overflow || o->writer.bad;
+}

@@ -83,6 +83,8 @@ static inline uint32_t common_world_of(uint64_t number)
     return (uint32_t)(number >> COMMON_NUMBER_BITS);
 }
 
+/* What is in the writer of `o` is to be made durable: MASTER_PERSIST of this number. */
+void common_persist(struct outbox *o, uint64_t number);
 /* Whoever registers is answered; id 0: with CLAIM it says so once more. */
 void common_welcome(struct common *c, uint32_t conn, uint64_t run, uint64_t id);
 /* A connection comes, a stranger's. */

@@ -11,7 +11,7 @@
 
 #include "core/id.h"
 #include "core/mix.h"
-#include "world/journal_record.h"
+#include "world/recording.h"
 #include "world/world_state.h"
 #include "world/election.h"
 #include "world/member_out.h"
@@ -181,15 +181,11 @@ static bool assign_roles(struct world *w, struct group *g, const struct msg_vote
 static void persist_revision(struct world *w, struct group *g, const char *why)
 {
     struct outbox *o = w->common->out;
-    uint64_t most = g->revision > g->sync.revision ? g->revision : g->sync.revision;
     uint64_t number = common_number(&w->common->next_persist, w->slot);
-    struct record head = {.kind = RECORD_REVISION, .run = w->run, .epoch = w->common->config.epoch,
-                                  .group = g->label, .number = number, .value = most + 1};
-    memcpy(head.name, w->name, sizeof head.name);
     world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_PERSISTING, g->label, view_current(g)->view, why);
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
-    record_end(&o->writer, record_begin(&o->writer, &head));
-    record_persist(o, number);
+    recording_revision(w, g, &o->writer, number);
+    common_persist(o, number);
     g->sync.persist = number;
 }
 

@@ -142,15 +142,19 @@ static int64_t stall_ns(const struct world *w, const struct member *mb)
     return v->plan.stall_ms > 0 ? (int64_t)v->plan.stall_ms * CLOCK_MS : w->common->config.dead_ns;
 }
 
-/* It waits in operations for `from`, maybe by way of others, for so long that no other thread of its program is about to send. */
+/* It waits in operations, maybe by way of others, for a launch of `from`, whose caller waits in the receive: for so long that no other
+ * thread is about to make it. */
 static bool waits_in_turn(const struct world *w, const struct member *mb, const struct member *from)
 {
-    bool long_enough = (int64_t)mb->wait.ms * CLOCK_MS >= stall_ns(w, mb);
-    const struct member *at = long_enough ? waited_on(w, mb) : NULL;
-    for (uint32_t steps = BOUNDS_WAIT_CHAIN; at != NULL && at != from && steps > 0; steps--) {
-        at = waited_on(w, at);
+    const struct member *at = mb;
+    for (uint32_t steps = BOUNDS_WAIT_CHAIN; at != NULL && steps > 0; steps--) {
+        const struct member *next = waited_on(w, at);
+        if (next == from) {
+            return at->wait.phase == WAIT_LAUNCH && (int64_t)at->wait.ms * CLOCK_MS >= stall_ns(w, at);
+        }
+        at = next;
     }
-    return at == from;
+    return false;
 }
 
 /* The member that votes while `from` waits for it.  Of a receive from any source: the first of its group that votes, if all others vote or
@@ -164,8 +168,8 @@ static const struct member *blocked_by(const struct world *w, const struct membe
         if (mb == from || !member_accepted_in(w, mb, g)) {
             continue;
         }
-        bool votes = votes_since(w, mb, least);
-        if (!votes && !waits_in_turn(w, mb, from) && !MUTANT(ANY_ONE)) {
+        bool votes = votes_since(w, mb, least), blocks = from->wait.name.seq == OP_NO_NUMBER;
+        if (!votes && !(blocks && waits_in_turn(w, mb, from)) && !MUTANT(ANY_ONE)) {
             return NULL;
         }
         to = (votes || MUTANT(ANY_ONE)) && (to == NULL || mb->id < to->id) ? mb : to;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "world/journal_record.h"
 #include "core/id.h"
 #include "world/world_state.h"
 #include "world/edges.h"
@@ -22,6 +21,7 @@
 #include "world/roll.h"
 #include "world/view.h"
 #include "world/view_plan.h"
+#include "world/recording.h"
 #include "world/view_read.h"
 #include "world/view_ring.h"
 #include "world/view_trees.h"
@@ -89,39 +89,6 @@ void view_empty(struct world *w, struct group *g)
     w->changed = true;
 }
 
-static void put_record(struct world *w, struct group *g, struct writer *to, uint64_t number, uint32_t left)
-{
-    const struct view_record *v = view_next(g);
-    struct record head = {.kind = RECORD_VIEW, .left = left, .run = w->run, .epoch = w->common->config.epoch,
-                                  .group = g->label, .number = number, .value = v->view};
-    memcpy(head.name, w->name, sizeof head.name);
-    size_t at = record_begin(to, &head);
-    put_u64(to, v->parent);
-    put_u8(to, v->answers);
-    put_u8(to, v->cause);
-    put_u64(to, v->culprit);
-    put_text(to, v->text);
-    put_u32(to, v->members);
-    put_u32(to, v->decisions);
-    for (uint32_t i = 0; i < v->members; i++) {
-        put_u64(to, v->ids[i]);
-    }
-    for (uint32_t i = 0; i < v->decisions; i++) {
-        put_op_decision(to, &v->decision[i]);
-    }
-    record_end(to, at);
-}
-
-/* W12: with the first view of its world, in the same batch. */
-static void put_used(struct world *w, struct writer *to, uint64_t number, uint32_t left)
-{
-    struct common *c = w->common;
-    struct record head = {.kind = RECORD_USED, .left = left, .run = w->run, .epoch = c->config.epoch, .number = number,
-                          .value = c->used_recorded++ % c->config.max_used_names};
-    memcpy(head.name, w->name, sizeof head.name);
-    record_end(to, record_begin(to, &head));
-}
-
 void view_put_batch(struct world *w, struct group *only, struct writer *to, uint64_t number, uint32_t behind)
 {
     uint32_t left = behind + (only != NULL);
@@ -129,12 +96,12 @@ void view_put_batch(struct world *w, struct group *only, struct writer *to, uint
         left += only == NULL && w->groups[i].in_batch;
     }
     if (world_once(w)) {
-        put_used(w, to, number, left);
+        recording_used(w, to, number, left);
     }
     for (uint32_t i = 0; i < w->group_room; i++) {
         struct group *g = &w->groups[i];
         if (g == only || (only == NULL && g->in_batch)) {
-            put_record(w, g, to, number, --left);
+            recording_view(w, g, to, number, --left);
         }
     }
 }
@@ -145,7 +112,7 @@ uint64_t view_persist(struct world *w, struct group *only)
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
     uint64_t number = common_number(&w->common->next_persist, w->slot);
     view_put_batch(w, only, &o->writer, number, 0);
-    record_persist(o, number);
+    common_persist(o, number);
     return number;
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "world/journal_record.h"
+#include "world/recording.h"
 #include "world/world_state.h"
 #include "world/admit.h"
 #include "world/election.h"
@@ -281,12 +281,10 @@ void world_end(struct world *w)
     struct outbox *o = w->common->out;
     uint64_t *floor = &w->common->view_floor;
     *floor = w->view_floor > *floor ? w->view_floor : *floor;
-    struct record head = {.kind = RECORD_END, .run = w->run, .epoch = w->common->config.epoch,
-                          .number = common_number(&w->common->next_persist, w->slot)};
-    memcpy(head.name, w->name, sizeof head.name);
+    uint64_t number = common_number(&w->common->next_persist, w->slot);
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
-    record_end(&o->writer, record_begin(&o->writer, &head));
-    record_persist(o, head.number);
+    recording_end(w, &o->writer, number);
+    common_persist(o, number);
     together_leave(w);
     parent_ends(w);
     world_tell(w, "ended: no member is left");

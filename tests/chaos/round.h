@@ -7,7 +7,7 @@
 #include "actors.h"
 #include "chaos_plan.h"
 #include "proxy.h"
-#include "records.h"
+#include "chaos_records.h"
 
 struct round_process {
     uint16_t port;       /* where it really listens */

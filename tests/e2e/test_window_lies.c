@@ -102,7 +102,7 @@ static void say(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *
     struct comm_launch launch = {.call = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_REQUESTS,
                                           .count = WINDOW_REQUEST_BYTES, .in = request,
                                           .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = WINDOW_REQUEST_BYTES},
-                                          .partner = to->id}, .awaited = true};
+                                          .partner = to->id, .awaited = true}};
     comm_reduce(p->comm->comm, &launch, &o);
     EXPECT_EQ(o.result, RESULT_OK);
 }
@@ -124,7 +124,7 @@ static uint64_t added(struct cluster_peer *p, struct window *w, const pcclPeerIn
     ask(p, w, to, q);
     struct comm_launch launch = {.call = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_ANSWERS, .count = 8, .out = &was,
                                           .receives = true, .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = 8},
-                                          .partner = to->id}, .awaited = true};
+                                          .partner = to->id, .awaited = true}};
     comm_reduce(p->comm->comm, &launch, &o);
     EXPECT_EQ(o.result, RESULT_OK);
     return was;
@@ -219,8 +219,7 @@ static enum session_result bytes(struct cluster_peer *p, struct window *w, const
 {
     struct session_outcome o;
     struct comm_launch launch = {.call = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_PUTS, .count = count, .in = from,
-                                          .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = count}, .partner = to->id},
-                                 .awaited = true};
+                                          .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = count}, .partner = to->id, .awaited = true}};
     comm_reduce(p->comm->comm, &launch, &o);
     return o.result;
 }

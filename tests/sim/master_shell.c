@@ -9,6 +9,7 @@
 
 #include "topology/tour_exact.h"
 #include "topology/tour_local.h"
+#include "records_kept.h"
 #include "sim_cluster.h"
 
 enum { MASTER_CONNECTIONS = 256 };
@@ -83,6 +84,7 @@ static void master_shell_release(struct master_shell *s)
 void master_shell_fini(struct cluster *cl)
 {
     master_shell_release(&cl->master);
+    records_clear(cl);
     free(cl->master.arena);
     free(cl->master.out_memory);
     cl->master.arena = cl->master.out_memory = NULL;
@@ -100,6 +102,7 @@ void master_shell_kill(struct cluster *cl)
         }
     }
     memset(s->connected, 0, sizeof s->connected);
+    records_clear(cl);
     s->dead = true;
     s->persisting = 0;
     s->tick_at = CLOCK_NEVER;
@@ -160,6 +163,7 @@ static void master_shell_solve(struct cluster *cl, const struct action *a)
 static void master_shell_send(struct cluster *cl, const struct action *a)
 {
     struct master_shell *s = &cl->master;
+    records_sent(cl, s->out.bytes + a->frame, a->frame_bytes);
     for (uint32_t i = 0; i < a->dests; i++) {
         uint64_t slot = s->out.dest_ids[a->dest + i];
         if (slot < MASTER_CONNECTIONS && s->connected[slot] && channel_valid(cl, s->channel[slot], s->generation[slot])) {
@@ -187,6 +191,7 @@ static void master_shell_act(struct cluster *cl)
             break;
         case MASTER_PERSIST:
             s->persisting++;
+            records_put(cl, s->out.bytes + a->frame, a->frame_bytes, a->value);
             cluster_post(cl, (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.persist_ns + 1), EVENT_PERSISTED, CLUSTER_MASTER, 0,
                          a->value, (uint64_t)s->life << 32);
             break;
@@ -307,6 +312,7 @@ void master_shell_event(struct cluster *cl, const struct event *e)
         break;
     case EVENT_PERSISTED:
         s->persisting--;
+        records_durable(cl, e->b);
         m.kind = MASTER_PERSISTED;
         m.number = e->b;
         break;

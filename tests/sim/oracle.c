@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "program.h"
+#include "records_kept.h"
 
 static bool agree(const struct cluster *cl, uint64_t id)
 {
@@ -182,6 +183,7 @@ void oracle_views(struct cluster *cl)
             master_group_get(cl->master.master, index, &g, ids, CLUSTER_NODES);
             o->group_view[i] = g.view;
             if (g.view != 0 && g.members != 0) {
+                records_published(cl, &g, ids);
                 oracle_new_view(cl, &g, ids);
             }
         }

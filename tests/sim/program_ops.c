@@ -446,7 +446,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     r->call = c;
     r->senders = session_folding_senders(n->session, &params, c->ordered ? c->root : 0);
     r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&cl->rng, 3));
-    struct session_launch launch = {.call = {.tag = tag, .params = params, .in = c->in, .out = c->out, .deadline = CLOCK_NEVER},
+    struct session_launch launch = {.call = {.tag = tag, .params = params, .in = c->in, .out = c->out, .deadline = CLOCK_NEVER, .awaited = true},
                                     .scratch = c->scratch, .in_place = c->in_place, .window = r->window_reserved};
     if (c->ordered) {
         parts_lists(c, &launch);

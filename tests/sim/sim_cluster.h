@@ -306,11 +306,11 @@ struct master_shell {
     size_t arena_bytes;
     struct outbox out;
     void *out_memory;
-    size_t out_bytes;
+    struct records_kept *kept;    /* records_kept.c */
     int64_t tick_at;
     uint32_t channel[256], generation[256];
     bool connected[256];
-    uint32_t persisting;          /* records on their way to the journal */
+    uint32_t persisting;          /* batches on their way to the journal */
     uint32_t solve_order[CLUSTER_GROUPS][CLUSTER_NODES]; /* one per group at work */
     uint32_t solves;
     bool frozen;

@@ -42,6 +42,65 @@ TEST(records_come_back_as_they_went_in)
     EXPECT_EQ(at, size);
 }
 
+static bool read_view_body(const unsigned char *bytes, size_t size, struct record_view *m)
+{
+    struct reader r;
+    struct member_info info;
+    struct op_decision decision;
+    struct record_seat seat;
+    reader_init(&r, bytes, size);
+    bool good = get_record_view(&r, m);
+    for (uint32_t i = 0; good && i < m->members; i++) {
+        good = get_member_info(&r, &info) && info.id == 10u + i && info.key == i;
+    }
+    for (uint32_t i = 0; good && i < m->decisions; i++) {
+        good = get_op_decision(&r, &decision) && decision.name.seq == 7 + i && decision.outcome == OUTCOME_REFUSED;
+    }
+    for (uint32_t i = 0; good && i < m->seats; i++) {
+        good = get_record_seat(&r, &seat) && seat.attempt == 100u + i && seat.id == 10u + i;
+    }
+    return good && reader_done(&r);
+}
+
+TEST(body_of_a_view_comes_back_whole_or_not_at_all)
+{
+    unsigned char bytes[1024];
+    struct writer w;
+    struct record_view in = {.parent = 6, .answers = VOTE_UPDATE, .over = true, .cause = CAUSE_PEER_LOST, .culprit = 9, .text = "why",
+                             .revision = 4, .members = 3, .decisions = 2, .seats = 3, .loss = LOSS_SHRINK, .once = true}, out;
+    writer_init(&w, bytes, sizeof bytes);
+    put_record_view(&w, &in);
+    for (uint32_t i = 0; i < in.members; i++) {
+        put_member_info(&w, &(struct member_info){.id = 10u + i, .key = i, .lanes = 1});
+    }
+    for (uint32_t i = 0; i < in.decisions; i++) {
+        put_op_decision(&w, &(struct op_decision){.name.seq = 7 + i, .outcome = OUTCOME_REFUSED, .cause = CAUSE_CANCEL});
+    }
+    for (uint32_t i = 0; i < in.seats; i++) {
+        put_record_seat(&w, &(struct record_seat){.attempt = 100u + i, .id = 10u + i});
+    }
+    EXPECT(!w.bad && read_view_body(bytes, w.used, &out));
+    EXPECT(out.parent == in.parent && out.answers == in.answers && out.over && out.cause == in.cause && out.culprit == in.culprit);
+    EXPECT(out.revision == in.revision && out.loss == in.loss && out.once);
+    EXPECT_STR(out.text, "why");
+    for (size_t cut = 0; cut < w.used; cut++) {
+        EXPECT(!read_view_body(bytes, cut, &out));
+    }
+}
+
+TEST(counts_that_no_body_can_hold_are_refused) /* before anything is made for so many */
+{
+    unsigned char bytes[256];
+    struct record_view in[] = {{.members = 16385}, {.seats = 1u << 30}, {.decisions = UINT32_MAX}, {.members = 9}};
+    for (size_t i = 0; i < sizeof in / sizeof in[0]; i++) {
+        struct writer w;
+        struct record_view out;
+        writer_init(&w, bytes, sizeof bytes);
+        put_record_view(&w, &in[i]);
+        EXPECT(!w.bad && !read_view_body(bytes, w.used, &out));
+    }
+}
+
 TEST(any_flipped_bit_or_missing_byte_is_seen) /* a torn or rotten record must not become a view */
 {
     unsigned char bytes[256], bad[256];

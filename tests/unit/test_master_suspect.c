@@ -154,16 +154,26 @@ TEST(receive_from_any_source_is_in_a_cycle_if_others_wait_for_it_in_turn) /* one
     struct cluster *c = some(4);
     struct peer *p = c->peers;
     struct peer_wait any = {.name = {.space = SPACE_PAIR, .tag = 7, .to = p[0].id}, .ms = 12000, .phase = WAIT_LAUNCH};
-    struct peer_wait of_other = {.name.tag = 1, .on = p[3].id, .ms = 9000, .phase = WAIT_LAUNCH};
+    struct peer_wait of_other = {.name.tag = 1, .on = p[3].id, .ms = 12000, .phase = WAIT_DATA};
     struct peer_wait of_it = {.name.tag = 1, .on = p[0].id, .ms = 12000, .phase = WAIT_LAUNCH};
     peer_vote(c, &p[1], VOTE_UPDATE);
     cluster_pass(c, 5000);
     peer_waits(c, &p[2], &of_other);
     peer_waits(c, &p[3], &of_it);
     peer_waits(c, &p[0], &any);
-    EXPECT_STR(p[0].log, ""); /* another thread of p[2] may send yet: it has not waited for the stall time, which is 10 s */
-    of_other.ms = 11000;
-    peer_waits(c, &p[2], &of_other);
+    EXPECT_STR(p[0].log, ""); /* no caller waits in the receive: its program computes, and may launch what p[3] waits for */
+    any.name.seq = OP_NO_NUMBER;
+    of_it.ms = 9000;
+    peer_waits(c, &p[3], &of_it);
+    peer_waits(c, &p[0], &any);
+    EXPECT_STR(p[0].log, ""); /* another thread of p[0] may: p[3] has not waited for the stall time, which is 10 s */
+    of_it.ms = 12000;
+    of_it.phase = WAIT_DATA;
+    peer_waits(c, &p[3], &of_it);
+    peer_waits(c, &p[0], &any);
+    EXPECT_STR(p[0].log, ""); /* it has launched, and bytes are on their way */
+    of_it.phase = WAIT_LAUNCH;
+    peer_waits(c, &p[3], &of_it);
     peer_waits(c, &p[0], &any);
     EXPECT_STR(p[0].log, "FREEZE VIEW ");
     EXPECT(p[0].last_view.cause == CAUSE_BLOCKED && p[0].last_view.culprit == p[0].id);
@@ -176,7 +186,7 @@ TEST(receive_from_any_source_is_in_no_cycle_without_a_vote) /* threads of the ot
 {
     struct cluster *c = some(3);
     struct peer *p = c->peers;
-    struct peer_wait any = {.name = {.space = SPACE_PAIR, .tag = 7, .to = p[0].id}, .ms = 12000, .phase = WAIT_LAUNCH};
+    struct peer_wait any = {.name = {.space = SPACE_PAIR, .tag = 7, .to = p[0].id, .seq = OP_NO_NUMBER}, .ms = 12000, .phase = WAIT_LAUNCH};
     struct peer_wait of_it = {.name.tag = 1, .on = p[0].id, .ms = 12000, .phase = WAIT_LAUNCH};
     peer_waits(c, &p[1], &of_it);
     peer_waits(c, &p[2], &of_it);

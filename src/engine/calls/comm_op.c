@@ -357,7 +357,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     c->ops.launched++;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
     c->ops.open += !own; /* it may return in this very step */
-    after->lends = launch->awaited ? op->place.slot : UINT32_MAX;
+    after->lends = launch->call.awaited ? op->place.slot : UINT32_MAX;
     comm_step(c, &e, after);
     after->lends = UINT32_MAX;
     *outcome = e.outcome;
@@ -388,7 +388,7 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     op->given.source = launch->source;
     op->given.bytes = launch->bytes;
     op->given.out = launch->call.out;
-    op->given.awaited = launch->awaited;
+    op->given.awaited = launch->call.awaited;
     op->given.batch = launch->batch;
     op->given.index = launch->index;
     op->memory.why = launch->why != NULL ? strdup(launch->why) : NULL;
@@ -420,7 +420,7 @@ uint32_t comm_op_launch(struct comm *c, const struct comm_launch *list, struct c
 {
     struct comm_after after;
     uint32_t launched = 0;
-    bool waits = list[0].awaited; /* its call, so it launches nothing else meanwhile */
+    bool waits = list[0].call.awaited; /* its call, so it launches nothing else meanwhile */
     int64_t now = waits ? 0 : clock_now_ns();
     comm_lock(c, &after);
     after.leaves = !waits && c->ops.open > 0 && now - c->ops.launched_at < OPS_BURST_NS;

@@ -161,7 +161,6 @@ struct comm_launch {
     struct op_call call;     /* its lists: borrowed for the call, of `world` entries */
     const char *why;         /* borrowed for the call: the error of a bad argument, for this program alone; null: none */
     size_t bytes;
-    bool awaited;            /* by the caller, from the start: no handle leads to it */
     struct comm_batch *batch; /* it is to be awaited through; or null */
     size_t index;            /* what comm_batch_await calls it */
     uint32_t *source;        /* of a receive: where its source is stored when it has succeeded; or null */

@@ -76,6 +76,11 @@ void complaint_ends(struct session *s, uint32_t slot)
     heap_set(&s->complaints.stuck, slot, INT64_MAX);
 }
 
+void complaint_table_use(struct session *s, void *storage, uint32_t calls)
+{
+    heap_use(&s->complaints.stuck, storage, calls);
+}
+
 void complaint_table_forget(struct session *s)
 {
     s->complaints.stuck.count = 0;

@@ -22,6 +22,7 @@ void complaint_pass(struct session *s); /* time has passed, or operations have e
 /* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
 int64_t complaint_since(const struct session *s);
 void complaint_ends(struct session *s, uint32_t slot); /* the call does not run any more */
+void complaint_table_use(struct session *s, void *storage, uint32_t calls); /* of heap_bytes, in place of the present one */
 void complaint_table_forget(struct session *s);
 
 #endif

@@ -26,7 +26,7 @@ void slot_table_use(struct session *s, void *storage, uint32_t count)
     }
     memset(slots + s->slots.count, 0, (count - s->slots.count) * sizeof *slots);
     heap_use(&s->slots.due, heaps, count);
-    heap_use(&s->complaints.stuck, heaps + heap_bytes(count), count);
+    complaint_table_use(s, heaps + heap_bytes(count), count);
     s->slots.at = slots;
     s->slots.count = count;
 }

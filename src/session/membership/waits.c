@@ -78,13 +78,15 @@ static uint32_t held_up_by(const struct session *s, const struct op *op, enum wa
     return found;
 }
 
-/* The oldest receive from any source that is matched with nothing; null: none. */
+/* The oldest receive from any source that is matched with nothing, first of those that a caller waits in; null: none. */
 static const struct slot *unmatched(const struct session *s)
 {
     const struct slot *found = NULL;
     for (uint32_t i = 0; s->slots.waiting > 0 && i < s->slots.count; i++) {
         const struct slot *c = &s->slots.at[i];
-        if (c->waits && c->partner == 0 && c->launch.call.space != SPACE_WINDOW && (found == NULL || c->since < found->since)) {
+        bool any = c->waits && c->partner == 0 && c->launch.call.space != SPACE_WINDOW;
+        bool alike = found == NULL || c->launch.call.awaited == found->launch.call.awaited;
+        if (any && (alike ? found == NULL || c->since < found->since : c->launch.call.awaited)) {
             found = c;
         }
     }
@@ -147,7 +149,8 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
     }
     c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);
     if (c != NULL) {
-        *out = (struct peer_wait){.name = {.space = c->launch.call.space, .tag = c->launch.call.tag, .to = s->id},
+        uint32_t seq = c->launch.call.awaited ? OP_NO_NUMBER : 0;
+        *out = (struct peer_wait){.name = {.space = c->launch.call.space, .tag = c->launch.call.tag, .to = s->id, .seq = seq},
                                   .ms = (uint32_t)((s->clock.now - c->since) / 1000000), .phase = WAIT_LAUNCH};
     }
 }

@@ -3,7 +3,7 @@
  *
  * Its one idea: entries in use lie side by side, and each is in the chain of its bucket, so that nothing that was there before is ever
  * walked over: a table that is full, or was, costs a lookup nothing.  A new view forgets all tags but those that owe an error or
- * have a call.  Invariant: the first tag_used entries are in use and each in one chain; an error is owed to a tag that is known.
+ * have a call.  Invariant: the first tags.used entries are in use and each in one chain; an error is owed to a tag that is known.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
 #include "core/rows.h"

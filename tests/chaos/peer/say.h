@@ -1,7 +1,7 @@
 /* say.h - the log of a peer program: lines to the runner, through a pipe of their own.
  *
  * One line is one write of at most a pipe's atomic size: a process that is killed leaves whole lines, and threads do not mix
- * theirs.  The first character is the kind of line (records.h of the runner reads them).
+ * theirs.  The first character is the kind of line (chaos_records.h of the runner reads them).
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TESTS_SAY_H
 #define PCCL_TESTS_SAY_H

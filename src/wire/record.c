@@ -1,15 +1,17 @@
-/* journal_record.c - see journal_record.h.
+/* record.c - the records of a master's journal.
  *
  * Record: magic u32, kind u32, length u32 (of the whole record), left u32, run u64, epoch u32, group u32, number u64, value
  * u64, the world's name (length u8, bytes), body, check sum u64 over all before it.  What is published stands in one of them first (M4).
  * Invariant: nothing is read past `size`.
  * SPDX-License-Identifier: MIT */
-#include "world/journal_record.h"
+#include "wire/record.h"
 
 #include <string.h>
 
 #include "core/mix.h"
-#include "world/orders.h"
+#include "wire/parts.h"
+
+enum { RECORD_SEAT_BYTES = 16 };
 
 #define RECORD_MAGIC 0x4A4C4350u /* "PCLJ" */
 
@@ -49,16 +51,6 @@ void record_end(struct writer *w, size_t at)
     writer_init(&length, w->start + at + 8, 4);
     put_u32(&length, (uint32_t)(w->used - at + RECORD_TAIL_BYTES));
     put_u64(w, record_sum(w->start + at, w->used - at));
-}
-
-void record_persist(struct outbox *o, uint64_t number)
-{
-    struct action *a = outbox_add(o, MASTER_PERSIST);
-    a->frame = o->used;
-    a->frame_bytes = (uint32_t)o->writer.used;
-    a->value = number;
-    o->used += a->frame_bytes;
-    o->overflow = o->overflow || o->writer.bad;
 }
 
 /* known: that it is what its sum says. */
@@ -107,4 +99,78 @@ bool record_next(const void *bytes, size_t size, size_t *at, struct record *out)
 bool record_again(const void *bytes, size_t size, size_t *at, struct record *out)
 {
     return read_record(bytes, size, at, true, out);
+}
+
+/* ---- bodies ---- */
+
+void put_record_view(struct writer *w, const struct record_view *m)
+{
+    put_u64(w, m->parent);
+    put_u8(w, m->answers);
+    put_u8(w, m->over);
+    put_u8(w, m->cause);
+    put_u64(w, m->culprit);
+    put_text(w, m->text);
+    put_u64(w, m->revision);
+    put_u32(w, m->members);
+    put_u32(w, m->decisions);
+    put_u32(w, m->seats);
+    put_u8(w, m->loss);
+    put_u8(w, m->once);
+}
+
+bool get_record_view(struct reader *r, struct record_view *m)
+{
+    m->parent = get_u64(r);
+    m->answers = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
+    m->over = parts_get_u8(r, 0, 1) != 0;
+    m->cause = parts_get_cause(r);
+    m->culprit = get_u64(r);
+    get_text(r, m->text, sizeof m->text);
+    m->revision = get_u64(r);
+    m->members = get_u32(r);
+    m->decisions = get_u32(r);
+    m->seats = get_u32(r);
+    m->loss = parts_get_u8(r, LOSS_END, LOSS_SHRINK);
+    m->once = parts_get_u8(r, 0, 1) != 0;
+    uint64_t least = (uint64_t)m->members * PARTS_MEMBER_BYTES + (uint64_t)m->seats * RECORD_SEAT_BYTES;
+    r->bad = r->bad || m->members > PARTS_MEMBERS || m->seats > PARTS_MEMBERS || m->decisions > BOUNDS_DECISIONS || least > r->left;
+    return !r->bad;
+}
+
+void put_record_seat(struct writer *w, const struct record_seat *m)
+{
+    put_u64(w, m->attempt);
+    put_u64(w, m->id);
+}
+
+bool get_record_seat(struct reader *r, struct record_seat *m)
+{
+    m->attempt = get_u64(r);
+    m->id = get_u64(r);
+    return !r->bad;
+}
+
+void put_record_revision(struct writer *w, const struct record_revision *m)
+{
+    put_u64(w, m->elected);
+    put_u32(w, m->round);
+}
+
+bool get_record_revision(struct reader *r, struct record_revision *m)
+{
+    m->elected = get_u64(r);
+    m->round = get_u32(r);
+    return !r->bad;
+}
+
+void put_record_end(struct writer *w, const struct record_end *m)
+{
+    put_u32(w, m->seats);
+}
+
+bool get_record_end(struct reader *r, struct record_end *m)
+{
+    m->seats = get_count(r, RECORD_SEAT_BYTES, PARTS_MEMBERS);
+    return !r->bad;
 }

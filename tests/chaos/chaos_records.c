@@ -1,6 +1,6 @@
-/* records.c - see records.h.
+/* chaos_records.c - see chaos_records.h.
  * SPDX-License-Identifier: MIT */
-#include "records.h"
+#include "chaos_records.h"
 
 #include <inttypes.h>
 #include <stdio.h>

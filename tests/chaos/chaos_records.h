@@ -1,4 +1,4 @@
-/* records.h - what the peers have said, as records that can be compared.
+/* chaos_records.h - what the peers have said, as records that can be compared.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TESTS_RECORDS_H

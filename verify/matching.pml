@@ -11,7 +11,7 @@
  *   Views are those of view_change.pml: freeze and report in one step, decision of all reports, what was not launched is owed.
  *   ANSWER: what is owed goes, and numbers that were refused and not launched here are skipped, as far as they were refused before it:
  * a refusal says how many votes had been answered in the view where it was said first.
- *   Blocked: the master ends the view if a call waits for one who votes; a receive from any source if all its sources do, and then by name.
+ *   Blocked: the master ends the view if a call waits for one who votes; a receive from any source if all its sources do, and then by name.  (That the rest may wait for the receiver instead, for a stall time, is not here.)
  * What has no number yet ends alone: that one, and those behind it whose source votes.  Records stay until the view ends.
  * Checked: (1) the k-th send of a source since the last vote and the k-th receive that was matched with that source since then are one
  * message: same outcome, and after a success the bytes of that send; so nothing is matched twice, and a failed announcement ends one

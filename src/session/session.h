@@ -101,7 +101,6 @@ enum session_result {
     RESULT_POISONED,     /* InternalError */
 };
 
-/* How a call ended; filled by SESSION_COLLECT and the vote and connect actions. */
 /* A member as it was in a view. */
 struct member_name {
     uint64_t id;
@@ -109,6 +108,7 @@ struct member_name {
     struct net_address address; /* the first that it said of itself; family 0: not known */
 };
 
+/* How a call ended; filled by SESSION_COLLECT and the vote and connect actions. */
 struct session_outcome {
     enum session_result result;
     uint8_t cause;          /* enum cause */

@@ -7,8 +7,8 @@
 
 void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uint64_t header_view);
 void vote_settle(struct world *w);
-/* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
 const char *vote_name(enum vote_kind kind); /* "an update" */
+/* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
 uint64_t vote_waits_for(struct world *w, const struct member *mb);
 bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind kind); /* null: all groups */
 bool vote_quiet(const struct world *w, const struct group *g); /* answers may leave; null: all groups */

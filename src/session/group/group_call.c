@@ -54,10 +54,10 @@ static uint8_t refused_at_once(const struct session *s, const struct slot *c)
     if (l->call.space == SPACE_ORDERED && old && !MUTANT(OLD_VIEW_NOT)) {
         return CAUSE_OLD_VIEW;
     }
-    return l->call.bad_argument          ? CAUSE_ARGUMENT
-           : l->call.no_memory           ? CAUSE_NO_MEMORY
-           : c->given_up            ? c->given_up
-                                    : CAUSE_NONE;
+    return l->call.bad_argument ? CAUSE_ARGUMENT
+           : l->call.no_memory  ? CAUSE_NO_MEMORY
+           : c->given_up        ? c->given_up
+                                : CAUSE_NONE;
 }
 
 /* A number that nobody else knows of would never be called by others: this peer goes. */

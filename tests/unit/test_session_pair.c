@@ -150,6 +150,21 @@ TEST(receive_from_any_source_says_that_it_waits_for_all) /* the master cannot se
     bench_free(b);
 }
 
+TEST(receive_from_any_source_says_if_its_caller_waits_in_it) /* one that computes beside it may still do what the others wait for */
+{
+    struct bench *b = bench_new();
+    float x[2] = {0};
+    receive(b, 0, SESSION_ANY, &x[0]);
+    EXPECT_EQ(told(b).name.seq, 0);
+    struct session_launch l = {.call = {.space = SPACE_PAIR, .tag = TAG + 1, .params = message, .known = view_id(1), .world = 3,
+                                        .root_rank = SESSION_ANY, .receives = true, .out = &x[1], .deadline = INT64_MAX, .awaited = true}};
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+    struct peer_wait w = told(b);
+    EXPECT(w.name.tag == TAG + 1 && w.name.seq == OP_NO_NUMBER); /* though it is younger */
+    bench_free(b);
+}
+
 /* Only the one that the master has found in a cycle: that of another goes on (B14). */
 TEST(view_that_came_for_its_cycle_with_votes_ends_a_receive_that_is_matched_with_nothing)
 {

@@ -72,6 +72,15 @@ static void echo_numbers(struct reader *r, struct writer *w, uint32_t count)
     }
 }
 
+static void echo_trees(struct reader *r, struct writer *w, uint32_t count, uint32_t members)
+{
+    static uint16_t parent[BOUNDS_TREE_MEMBERS]; /* get_view lets no larger group have trees */
+    uint32_t share;
+    for (uint32_t i = 0; i < count && get_view_tree(r, &share, parent, members); i++) {
+        put_view_tree(w, share, parent, members);
+    }
+}
+
 static bool echo_freeze(struct reader *r, struct writer *w)
 {
     struct msg_freeze m = {0};
@@ -117,6 +126,7 @@ static bool echo_view(struct reader *r, struct writer *w)
     echo_member_infos(r, w, m.added);
     echo_numbers(r, w, m.members);
     echo_numbers(r, w, m.weights);
+    echo_trees(r, w, m.trees, m.members);
     echo_missing_edges(r, w, m.edges);
     echo_op_decisions(r, w, m.decisions);
     return reader_done(r);

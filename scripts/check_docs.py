@@ -205,13 +205,20 @@ def mutations_exist(tree):
 
 
 def messages_are_described(tree):
-    """Of the wire: every type of src/wire/frame.h stands in PROTOCOL.md."""
+    """Of the wire: every row of src/wire/frame_table.h stands in PROTOCOL.md, in the list of where it travels."""
     doc = tree.document("PROTOCOL.md")
-    header = tree.root / "src/wire/frame.h"
-    types = re.findall(r"^ +FRAME_(\w+) = \d+,", header.read_text(), re.M) if header.exists() else []
-    for name in types:
-        if doc is None or not re.search(rf"\b{name}\b", doc.prose):
-            yield f"docs/internals/PROTOCOL.md: the message {name} is not described"
+    table = tree.root / "src/wire/frame_table.h"
+    rows = re.findall(r"^ +X\((\w+), \d+, (\w+),", table.read_text(), re.M) if table.exists() else []
+    heads = {"TO_MASTER": "Peer to master,", "BOTH_WAYS": "Both ways:", "TO_PEER": "Master to peer:", "ANY_LINK": "Between peers, on every connection:",
+             "CONTROL_LINK": "on the control link:", "DATA_LINK": "On a data connection:", "SYNC_LINK": "On a sync connection:",
+             "PROBE_LINK": "On a probe connection:"}
+    prose = doc.prose if doc is not None else ""
+    places = sorted((prose.find(head), way) for way, head in heads.items() if head in prose)
+    ends = [place for place, _ in places[1:]] + [prose.find("\n## ", places[-1][0])] if places else []
+    lists = {way: prose[place:end] for (place, way), end in zip(places, ends)}
+    for name, way in rows:
+        if not re.search(rf"\b{name}\b", lists.get(way, "")):
+            yield f"docs/internals/PROTOCOL.md: the message {name} is not described under '{heads[way]}'"
 
 
 def environment_is_described(tree):

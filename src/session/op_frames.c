@@ -152,6 +152,9 @@ static bool on_view_frame(struct session *s, const struct said *said, struct rea
 static bool dispatch(struct session *s, const struct said *said, struct outbox *out)
 {
     struct reader r;
+    if (frame_way(said->header->type) != FRAME_CONTROL_LINK) {
+        return false;
+    }
     reader_init(&r, said->payload, said->header->length);
     bool current = said->header->view == s->view.view;
     enum path_pass pass = current ? path_passes(s, said, out) : PATH_OWN;
@@ -173,7 +176,7 @@ static bool dispatch(struct session *s, const struct said *said, struct outbox *
     case FRAME_GOT:
         return !current || on_view_frame(s, said, &r, out);
     default:
-        return false; /* no business on a control link */
+        return false; /* it is the shell's */
     }
 }
 

@@ -1,7 +1,6 @@
 /* frame.c - the header of every message, and what each type may weigh.
  *
- * One row per type says its name and its most payload bytes.  Invariant: a type without a row does
- * not exist; no length above the row's is ever believed.
+ * The rows are those of frame_table.h.  Invariant: a type without a row does not exist; no length above the row's is ever believed.
  * SPDX-License-Identifier: MIT */
 #include "wire/frame.h"
 
@@ -19,59 +18,13 @@ enum {
 struct frame_row {
     char name[16]; /* in place: pointers would make the table writable until it is relocated */
     uint32_t limit;
+    uint8_t way; /* enum frame_way */
 };
 
 static const struct frame_row frame_rows[] = {
-    [FRAME_REGISTER] = {"REGISTER", FRAME_SMALL},
-    [FRAME_SUSPECT] = {"SUSPECT", FRAME_SMALL},
-    [FRAME_FROZEN] = {"FROZEN", FRAME_LIST},
-    [FRAME_VOTE] = {"VOTE", FRAME_SMALL},
-    [FRAME_LINKED] = {"LINKED", FRAME_IDS},
-    [FRAME_LEAVE] = {"LEAVE", FRAME_LIST},
-    [FRAME_STAGED] = {"STAGED", FRAME_SMALL},
-    [FRAME_MEASURED] = {"MEASURED", FRAME_SMALL},
-    [FRAME_TOOK] = {"TOOK", FRAME_SMALL},
-    [FRAME_CLAIM] = {"CLAIM", FRAME_SMALL},
-    [FRAME_DECLINE] = {"DECLINE", FRAME_SMALL},
-    [FRAME_STATUS] = {"STATUS", FRAME_SMALL},
-    [FRAME_TOPOLOGY] = {"TOPOLOGY", FRAME_SMALL},
-    [FRAME_EXPECT] = {"EXPECT", FRAME_IDS},
-    [FRAME_HEARTBEAT] = {"HEARTBEAT", FRAME_SMALL},
-    [FRAME_WELCOME] = {"WELCOME", FRAME_SMALL},
-    [FRAME_FREEZE] = {"FREEZE", FRAME_IDS},
-    [FRAME_VIEW] = {"VIEW", FRAME_LIST},
-    [FRAME_ANSWER] = {"ANSWER", FRAME_SMALL},
-    [FRAME_ADMIT] = {"ADMIT", FRAME_LIST},
-    [FRAME_FENCE] = {"FENCE", FRAME_SMALL},
-    [FRAME_ELECTED] = {"ELECTED", FRAME_IDS},
-    [FRAME_PROBE] = {"PROBE", FRAME_SMALL},
-    [FRAME_GIVEN_UP] = {"GIVEN_UP", FRAME_SMALL},
-    [FRAME_VIEW_PART] = {"VIEW_PART", FRAME_LIST},
-    [FRAME_STATUS_PAGE] = {"STATUS_PAGE", STATUS_PAGE_BYTES},
-    [FRAME_TOPOLOGY_PAGE] = {"TOPOLOGY_PAGE", TOPOLOGY_PAGE_BYTES},
-    [FRAME_HELLO] = {"HELLO", FRAME_SMALL},
-    [FRAME_HELLO_ACK] = {"HELLO_ACK", FRAME_SMALL},
-    [FRAME_READY] = {"READY", FRAME_SMALL},
-    /* Input quantised to 16 bits with its metadata stays below twice its size and a bit. */
-    [FRAME_EAGER] = {"EAGER", 2 * BOUNDS_EAGER_BYTES + 256},
-    [FRAME_WANT] = {"WANT", FRAME_SMALL},
-    [FRAME_HOLD] = {"HOLD", FRAME_SMALL},
-    [FRAME_REFUSE] = {"REFUSE", FRAME_SMALL},
-    [FRAME_FINISHED] = {"FINISHED", FRAME_NAMES},
-    [FRAME_PING] = {"PING", 0},
-    [FRAME_SWITCH] = {"SWITCH", 0},
-    [FRAME_PATH] = {"PATH", FRAME_SMALL},
-    [FRAME_PART] = {"PART", FRAME_SMALL + P2P_PART_BYTES},
-    [FRAME_GOT] = {"GOT", FRAME_SMALL},
-    [FRAME_DATA] = {"DATA", 2 * BOUNDS_FRAME_BYTES + P2P_DATA_PREFIX},
-    [FRAME_CREDIT] = {"CREDIT", FRAME_SMALL},
-    [FRAME_MANIFEST_WANT] = {"MANIFEST_WANT", FRAME_SMALL},
-    [FRAME_MANIFEST] = {"MANIFEST", 16u << 20},
-    [FRAME_LEAF_WANT] = {"LEAF_WANT", FRAME_SMALL},
-    [FRAME_LEAF] = {"LEAF", (1u << 20) + 64},
-    [FRAME_ENTRIES_WANT] = {"ENTRIES_WANT", FRAME_SMALL},
-    [FRAME_ENTRIES] = {"ENTRIES", FRAME_SMALL},
-    [FRAME_PROBE_DATA] = {"PROBE_DATA", 256u << 10},
+#define FRAME_ROW(name, number, way, limit) [number] = {#name, limit, FRAME_##way},
+    FRAME_TABLE(FRAME_ROW)
+#undef FRAME_ROW
 };
 
 /* The row of a type; null if there is none. */
@@ -127,6 +80,12 @@ uint32_t frame_limit(uint8_t type)
 {
     const struct frame_row *row = frame_find(type);
     return row == NULL ? 0 : row->limit;
+}
+
+enum frame_way frame_way(uint8_t type)
+{
+    const struct frame_row *row = frame_find(type);
+    return row == NULL ? FRAME_NOWHERE : (enum frame_way)row->way;
 }
 
 bool frame_in_parts(uint8_t type)

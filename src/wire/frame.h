@@ -9,69 +9,28 @@
 #define PCCL_WIRE_FRAME_H
 
 #include "wire/codec.h"
+#include "wire/frame_table.h"
 
 enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 13 };
 #define FRAME_MAGIC 0x314C4350u /* "PCL1" */
 
-/* Who may send which: control types travel between peer and master, p2p types between peers. */
+/* Where a message travels. */
+enum frame_way {
+    FRAME_NOWHERE,   /* there is no such type */
+    FRAME_TO_MASTER,
+    FRAME_BOTH_WAYS, /* between peer and master */
+    FRAME_TO_PEER,   /* from the master */
+    FRAME_ANY_LINK,  /* between peers, here and below */
+    FRAME_CONTROL_LINK,
+    FRAME_DATA_LINK,
+    FRAME_SYNC_LINK,
+    FRAME_PROBE_LINK,
+};
+
 enum frame_type {
-    /* peer to master */
-    FRAME_REGISTER = 1,
-    FRAME_SUSPECT = 2,
-    FRAME_FROZEN = 3,
-    FRAME_VOTE = 4,
-    FRAME_LINKED = 5,
-    FRAME_LEAVE = 6,
-    FRAME_STAGED = 7,
-    FRAME_MEASURED = 8,
-    FRAME_CLAIM = 10,
-    FRAME_DECLINE = 11,
-    FRAME_STATUS = 12,
-    FRAME_EXPECT = 13,
-    FRAME_TOPOLOGY = 14,
-    FRAME_TOOK = 15,
-    /* both ways */
-    FRAME_HEARTBEAT = 9,
-    /* master to peer */
-    FRAME_WELCOME = 16,
-    FRAME_FREEZE = 17,
-    FRAME_VIEW = 18,
-    FRAME_ANSWER = 19,
-    FRAME_ADMIT = 20,
-    FRAME_FENCE = 21,
-    FRAME_ELECTED = 22,
-    FRAME_PROBE = 23,
-    FRAME_GIVEN_UP = 24,
-    FRAME_VIEW_PART = 25,
-    FRAME_STATUS_PAGE = 26,
-    FRAME_TOPOLOGY_PAGE = 27,
-    /* between peers: any connection */
-    FRAME_HELLO = 32,
-    FRAME_HELLO_ACK = 33,
-    /* between peers: control link */
-    FRAME_READY = 34,
-    FRAME_EAGER = 35,
-    FRAME_WANT = 36,
-    FRAME_HOLD = 37,
-    FRAME_REFUSE = 38,
-    FRAME_FINISHED = 39,
-    FRAME_PING = 40,
-    FRAME_SWITCH = 41, /* the last one of its direction on the socket: what follows goes through shared memory */
-    FRAME_PATH = 42,
-    FRAME_PART = 43,
-    FRAME_GOT = 44,
-    /* between peers: data connection */
-    FRAME_DATA = 48,
-    FRAME_CREDIT = 49,
-    /* between peers: sync connection */
-    FRAME_MANIFEST_WANT = 56,
-    FRAME_MANIFEST = 57,
-    FRAME_LEAF_WANT = 58,
-    FRAME_LEAF = 59,
-    FRAME_ENTRIES_WANT = 60,
-    FRAME_ENTRIES = 61,
-    /* between peers: probe connection */
-    FRAME_PROBE_DATA = 64,
+#define FRAME_NUMBER(name, number, way, limit) FRAME_##name = (number),
+    FRAME_TABLE(FRAME_NUMBER)
+#undef FRAME_NUMBER
 };
 
 struct frame_header {
@@ -89,6 +48,7 @@ bool frame_get(const void *in, struct frame_header *header);
 uint8_t frame_other_version(const void *in);
 /* Most payload bytes of a type; 0 if the type is unknown. */
 uint32_t frame_limit(uint8_t type);
+enum frame_way frame_way(uint8_t type);
 /* Whether a longer payload of this type travels in VIEW_PART frames. */
 bool frame_in_parts(uint8_t type);
 const char *frame_name(uint8_t type); /* "VIEW"; "?" if unknown */

@@ -437,3 +437,30 @@ TEST(a_suspicion_is_the_documented_bytes) /* an independent reading of the schem
     EXPECT_EQ(w.used, sizeof expected);
     EXPECT(memcmp(bytes, expected, sizeof expected) == 0);
 }
+
+static bool has_case(uint8_t type, const struct wire_case *cases, size_t count)
+{
+    bool found = false;
+    for (size_t i = 0; i < count; i++) {
+        found = found || cases[i].frame == type;
+    }
+    return found;
+}
+
+TEST(every_message_with_a_payload_has_a_case) /* with it come the tests above, and a seed of the fuzzer */
+{
+    uint32_t messages = 0;
+    for (uint32_t type = 0; type <= UINT8_MAX; type++) {
+        bool counts = frame_way((uint8_t)type) != FRAME_NOWHERE && frame_limit((uint8_t)type) > 0 && type != FRAME_PROBE_DATA; /* any bytes */
+        bool found = has_case((uint8_t)type, wire_control_cases, wire_control_case_count) ||
+                     has_case((uint8_t)type, wire_report_cases, wire_report_case_count) ||
+                     has_case((uint8_t)type, wire_status_cases, wire_status_case_count) ||
+                     has_case((uint8_t)type, wire_p2p_cases, wire_p2p_case_count);
+        EXPECT(!counts || found);
+        if (counts && !found) {
+            fprintf(stderr, "# %s has none\n", frame_name((uint8_t)type));
+        }
+        messages += counts;
+    }
+    EXPECT(messages > 40);
+}

@@ -280,6 +280,7 @@ void sock_tune(int fd, int64_t timeout_ns)
     if (!MUTANT(NO_USER_TIMEOUT)) {
         sock_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(timeout_ns / CLOCK_MS));
     }
+    sock_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1); /* a heartbeat that is lost again and again is tried as often as at first */
     sock_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     sock_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
     sock_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);

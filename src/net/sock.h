@@ -39,8 +39,8 @@ pccl_status sock_local(int fd, struct net_address *out) PCCL_MUST_CHECK;
 pccl_status sock_remote(int fd, struct net_address *out) PCCL_MUST_CHECK;
 bool sock_within_host(int fd); /* both ends of a connected socket have one address */
 
-/* For a connected socket: no delay, keepalive 5/2/3, unacknowledged bytes end it after timeout_ns, and on one host cubic
- * in place of a default that paces (BBR halves loopback).  What the system refuses is left as it is. */
+/* For a connected socket: no delay, keepalive 5/2/3, unacknowledged bytes end it after timeout_ns, the first tries of a packet again come at
+ * equal intervals if few packets are on their way, and on one host cubic in place of a default that paces (BBR halves loopback).  What the system refuses is left as it is. */
 void sock_tune(int fd, int64_t timeout_ns);
 
 /* One way to the other end of a connected TCP socket, as the kernel has measured it; 0: on this host, or not known. */

@@ -114,6 +114,18 @@ static int unsent_most(int fd)
     return bytes;
 }
 
+TEST(a_packet_alone_is_tried_again_at_equal_intervals) /* heartbeats in a full queue were not heard for 12 s: each try came twice as late */
+{
+    struct pair p;
+    int thin = 0;
+    socklen_t size = sizeof thin;
+    pair_open(&p, 2);
+    sock_tune(p.dialled, 1000000000);
+    EXPECT_EQ(getsockopt(p.dialled, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &thin, &size), 0);
+    EXPECT_EQ(thin, 1);
+    pair_close(&p);
+}
+
 TEST(beyond_a_host_little_waits_in_a_socket_to_be_sent) /* a grant stood behind 36 s of data */
 {
     struct pair near, far;

@@ -387,8 +387,7 @@ static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pc
 pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
                                   const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_ALL_REDUCE, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op};
-    return call_make(&k, communicator, async_op_out);
+    return pcclAllReduceQuantized(sendbuf, recvbuf, count, datatype, op, NULL, communicator, async_op_out);
 }
 
 pcclResult_t pcclAllReduceQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
@@ -425,17 +424,14 @@ pcclResult_t pcclAllGatherV(const void *sendbuf, void *recvbuf, const size_t *co
 pcclResult_t pcclReduceScatter(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
                                const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_REDUCE_SCATTER, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op};
-    return call_make(&k, communicator, async_op_out);
+    return pcclReduceScatterQuantized(sendbuf, recvbuf, count, datatype, op, NULL, communicator, async_op_out);
 }
 
 pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, const size_t *counts, const size_t *places,
                                 pcclDataType_t datatype, pcclRedOp_t op, const pcclComm_t *communicator,
                                 pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_REDUCE_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .parts = {counts, places},
-                     .datatype = datatype, .op = op};
-    return call_make(&k, communicator, async_op_out);
+    return pcclReduceScatterVQuantized(sendbuf, recvbuf, counts, places, datatype, op, NULL, communicator, async_op_out);
 }
 
 pcclResult_t pcclReduceScatterQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
@@ -490,9 +486,7 @@ pcclResult_t pcclScatterV(const void *sendbuf, const size_t *counts, const size_
 pcclResult_t pcclReduce(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op, uint32_t root,
                         const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_REDUCE, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op,
-                     .root = root};
-    return call_make(&k, communicator, async_op_out);
+    return pcclReduceQuantized(sendbuf, recvbuf, count, datatype, op, NULL, root, communicator, async_op_out);
 }
 
 pcclResult_t pcclReduceQuantized(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,

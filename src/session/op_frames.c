@@ -152,9 +152,6 @@ static bool on_view_frame(struct session *s, const struct said *said, struct rea
 static bool dispatch(struct session *s, const struct said *said, struct outbox *out)
 {
     struct reader r;
-    if (frame_way(said->header->type) != FRAME_CONTROL_LINK) {
-        return false;
-    }
     reader_init(&r, said->payload, said->header->length);
     bool current = said->header->view == s->view.view;
     enum path_pass pass = current ? path_passes(s, said, out) : PATH_OWN;
@@ -176,7 +173,7 @@ static bool dispatch(struct session *s, const struct said *said, struct outbox *
     case FRAME_GOT:
         return !current || on_view_frame(s, said, &r, out);
     default:
-        return false; /* it is the shell's */
+        return false; /* no business on a control link */
     }
 }
 

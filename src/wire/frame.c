@@ -18,11 +18,10 @@ enum {
 struct frame_row {
     char name[16]; /* in place: pointers would make the table writable until it is relocated */
     uint32_t limit;
-    uint8_t way; /* enum frame_way */
 };
 
 static const struct frame_row frame_rows[] = {
-#define FRAME_ROW(name, number, way, limit) [number] = {#name, limit, FRAME_##way},
+#define FRAME_ROW(name, number, way, limit) [number] = {#name, limit},
     FRAME_TABLE(FRAME_ROW)
 #undef FRAME_ROW
 };
@@ -80,12 +79,6 @@ uint32_t frame_limit(uint8_t type)
 {
     const struct frame_row *row = frame_find(type);
     return row == NULL ? 0 : row->limit;
-}
-
-enum frame_way frame_way(uint8_t type)
-{
-    const struct frame_row *row = frame_find(type);
-    return row == NULL ? FRAME_NOWHERE : (enum frame_way)row->way;
 }
 
 bool frame_in_parts(uint8_t type)

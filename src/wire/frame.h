@@ -14,19 +14,6 @@
 enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 13 };
 #define FRAME_MAGIC 0x314C4350u /* "PCL1" */
 
-/* Where a message travels. */
-enum frame_way {
-    FRAME_NOWHERE,   /* there is no such type */
-    FRAME_TO_MASTER,
-    FRAME_BOTH_WAYS, /* between peer and master */
-    FRAME_TO_PEER,   /* from the master */
-    FRAME_ANY_LINK,  /* between peers, here and below */
-    FRAME_CONTROL_LINK,
-    FRAME_DATA_LINK,
-    FRAME_SYNC_LINK,
-    FRAME_PROBE_LINK,
-};
-
 enum frame_type {
 #define FRAME_NUMBER(name, number, way, limit) FRAME_##name = (number),
     FRAME_TABLE(FRAME_NUMBER)
@@ -48,7 +35,6 @@ bool frame_get(const void *in, struct frame_header *header);
 uint8_t frame_other_version(const void *in);
 /* Most payload bytes of a type; 0 if the type is unknown. */
 uint32_t frame_limit(uint8_t type);
-enum frame_way frame_way(uint8_t type);
 /* Whether a longer payload of this type travels in VIEW_PART frames. */
 bool frame_in_parts(uint8_t type);
 const char *frame_name(uint8_t type); /* "VIEW"; "?" if unknown */

@@ -1,7 +1,7 @@
 /* frame_table.h - every message: its name, its number, where it travels, and its most payload bytes.
  *
- * Here a new message begins: the enumeration, the names, the limits and what a connection may carry follow from its row.
- * Limits are constants of frame.c.
+ * Here a new message begins: the enumeration, the names and the limits follow from its row, and check_docs.py wants it described in
+ * PROTOCOL.md, in the list of where it travels.  Limits are constants of frame.c.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WIRE_FRAME_TABLE_H
 #define PCCL_WIRE_FRAME_TABLE_H

@@ -310,7 +310,7 @@ void election_settle(struct world *w, struct group *g)
         settle_staging(w, g);
         break;
     case SYNC_DURABLE:
-        g->revision = (g->revision > g->sync.revision ? g->revision : g->sync.revision) + 1;
+        g->revision = view_next_revision(g);
         world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "answered");
         answer_all(w, g, ANSWER_OK, g->sync.revision, ""); /* this is APPLY */
         break;

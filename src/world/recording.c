@@ -34,18 +34,13 @@ static void put_seats(const struct world *w, struct writer *to, uint32_t count)
     }
 }
 
-static uint64_t next_revision(const struct group *g)
-{
-    return (g->revision > g->sync.revision ? g->revision : g->sync.revision) + 1;
-}
-
 void recording_view(struct world *w, struct group *g, struct writer *to, uint64_t number, uint32_t left)
 {
     const struct view_record *v = view_next(g);
     bool first = v->parent == 0;
     struct record head = head_of(w, RECORD_VIEW, number, left);
     struct record_view body = {.parent = v->parent, .answers = v->answers, .over = v->over, .cause = v->cause, .culprit = v->culprit,
-                               .revision = next_revision(g), .members = v->members, .decisions = v->decisions,
+                               .revision = view_next_revision(g), .members = v->members, .decisions = v->decisions,
                                .seats = first ? seats_of(w) : 0, .loss = w->form.loss, .once = w->form.once};
     memcpy(body.text, v->text, sizeof body.text);
     head.group = g->label;
@@ -73,7 +68,7 @@ void recording_revision(struct world *w, struct group *g, struct writer *to, uin
 {
     struct record head = head_of(w, RECORD_REVISION, number, 0);
     head.group = g->label;
-    head.value = next_revision(g);
+    head.value = view_next_revision(g);
     size_t at = record_begin(to, &head);
     put_record_revision(to, &(struct record_revision){.elected = g->sync.revision, .round = g->sync.round});
     record_end(to, at);

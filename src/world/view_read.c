@@ -69,3 +69,8 @@ bool view_ending(const struct group *g)
 {
     return g->phase == GROUP_FREEZING || g->phase == GROUP_LINKING;
 }
+
+uint64_t view_next_revision(const struct group *g)
+{
+    return (g->revision > g->sync.revision ? g->revision : g->sync.revision) + 1;
+}

@@ -13,6 +13,7 @@ bool view_ending(const struct group *g); /* its members are frozen */
 /* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
  * one view behind, M5). */
 bool view_known_to_all(const struct world *w, const struct group *g);
+uint64_t view_next_revision(const struct group *g); /* that of the next sync, above all before it */
 struct sizes view_sizes(struct world *w, const struct group *g, bool joining);
 
 #endif

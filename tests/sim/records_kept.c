@@ -11,7 +11,7 @@
 #include "records_kept.h"
 #include "wire/frame.h"
 #include "wire/record.h"
-#include "world/orders.h"
+#include "world/common.h"
 
 /* A view as its record tells it. */
 struct kept_view {
@@ -151,7 +151,7 @@ void records_put(struct cluster *cl, const void *batch, size_t size, uint64_t nu
         if (rec.kind == RECORD_USED) {
             memcpy(used, rec.name, sizeof used);
         }
-        if (rec.number != number && rec.number >> 48 == number >> 48) {
+        if (rec.number != number && common_world_of(rec.number) == common_world_of(number)) {
             cluster_fail(cl, "a record of batch %llx says that it is of %llx", (unsigned long long)number, (unsigned long long)rec.number);
         }
         if (!read_body(cl, &rec, used[0] != 0 && strcmp(used, rec.name) == 0)) {
@@ -166,8 +166,7 @@ void records_put(struct cluster *cl, const void *batch, size_t size, uint64_t nu
 /* Worlds that were decided together are in one batch, each record with the place of its own world. */
 static bool is_of(uint64_t number, uint64_t batch)
 {
-    uint64_t low = ((uint64_t)1 << 48) - 1;
-    return (number & low) == (batch & low);
+    return common_number_of(number, 0) == common_number_of(batch, 0);
 }
 
 void records_durable(struct cluster *cl, uint64_t number)

@@ -9,6 +9,7 @@
 #include "session/calls/roster.h"
 #include "session/calls/slots.h"
 #include "session/tables/transitions.h"
+#include "session/tables/storage.h"
 
 size_t slot_table_bytes(uint32_t count)
 {
@@ -17,16 +18,14 @@ size_t slot_table_bytes(uint32_t count)
 
 void slot_table_use(struct session *s, void *storage, uint32_t count)
 {
-    struct slot *slots = storage;
-    unsigned char *heaps = (unsigned char *)(slots + count);
-    if (s->slots.count > 0) {
-        memcpy(slots, s->slots.at, s->slots.count * sizeof *slots);
-    } else {
+    unsigned char *at = storage;
+    struct slot *slots = storage_moved(&at, sizeof *slots, count, s->slots.at, s->slots.count);
+    if (s->slots.count == 0) {
         s->slots.running = s->slots.running_last = NONE;
     }
     memset(slots + s->slots.count, 0, (count - s->slots.count) * sizeof *slots);
-    heap_use(&s->slots.due, heaps, count);
-    complaint_table_use(s, heaps + heap_bytes(count), count);
+    heap_use(&s->slots.due, at, count);
+    complaint_table_use(s, at + heap_bytes(count), count);
     s->slots.at = slots;
     s->slots.count = count;
 }

@@ -108,7 +108,7 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
     hold_complete(s, op, s->view.plan.verify != 0 ? result_digest(s, l, n) : 0, out);
 }
 
-void eager_advance(struct session *s, struct op *op, struct outbox *out)
+static void eager_advance(struct session *s, struct op *op, struct outbox *out)
 {
     struct numeric n;
     if (op->phase != OP_RUN || !op->eager || op->refused != 0 || s->view.frozen || op->fold >= s->view.world) {

@@ -89,7 +89,7 @@ static void hold_rounds(struct session *s, struct op *op, bool again, struct out
     }
 }
 
-void hold_send(struct session *s, struct op *op, struct outbox *out)
+static void hold_send(struct session *s, struct op *op, struct outbox *out)
 {
     if (disseminates(s)) {
         hold_rounds(s, op, false, out);

@@ -27,7 +27,7 @@ void refusal_forget(struct session *s)
     s->answers = 0;
 }
 
-bool refusal_allowed(const struct session *s, const struct op *op)
+static bool refusal_allowed(const struct session *s, const struct op *op)
 {
     bool running = op->phase == OP_RUN || (MUTANT(REFUSE_HELD) && op->phase == OP_HOLDING);
     return running && op->refused == 0 && (!s->view.frozen || MUTANT(REFUSE_LATE));

@@ -8,7 +8,6 @@
 void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out);
 void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out); /* what was sent last, to one */
 void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out); /* our call and theirs differ */
-bool refusal_allowed(const struct session *s, const struct op *op);
 bool refusal_heard(struct session *s, const struct said *said, const struct msg_refuse *m, struct outbox *out);
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */

@@ -108,12 +108,7 @@ static struct session_growth present(const struct session *s, enum session_table
 
 /* ---- their storage ---- */
 
-enum { WIRE_BYTES = 2 * BOUNDS_EAGER_BYTES + 256, LINE = 64 };
-
-static size_t whole_lines(size_t bytes)
-{
-    return (bytes + LINE - 1) / LINE * LINE;
-}
+enum { WIRE_BYTES = 2 * BOUNDS_EAGER_BYTES + 256 };
 
 static size_t bytes_of(const struct session_config *cfg, const struct session_growth *g)
 {
@@ -207,21 +202,21 @@ static void use(struct session *s, const struct session_growth *g, void *storage
 
 size_t session_arena_bytes(const struct session_config *config)
 {
-    size_t bytes = whole_lines(sizeof(struct session));
+    size_t bytes = storage_lines(sizeof(struct session));
     for (uint32_t t = 0; t < SESSION_TABLES; t++) {
         struct session_growth g = first_of(config, (enum session_table)t);
-        bytes += whole_lines(bytes_of(config, &g));
+        bytes += storage_lines(bytes_of(config, &g));
     }
     return bytes;
 }
 
 void growth_init(struct session *s)
 {
-    unsigned char *at = (unsigned char *)s + whole_lines(sizeof *s);
+    unsigned char *at = (unsigned char *)s + storage_lines(sizeof *s);
     for (uint32_t t = 0; t < SESSION_TABLES; t++) {
         struct session_growth g = first_of(&s->cfg, (enum session_table)t);
         use(s, &g, at);
-        at += whole_lines(bytes_of(&s->cfg, &g));
+        at += storage_lines(bytes_of(&s->cfg, &g));
     }
 }
 
@@ -429,7 +424,7 @@ static void forget(struct session *s, enum session_table table)
 
 void session_rest(struct session *s, bool given[SESSION_TABLES])
 {
-    unsigned char *at = (unsigned char *)s + whole_lines(sizeof *s);
+    unsigned char *at = (unsigned char *)s + storage_lines(sizeof *s);
     for (uint32_t t = 0; t < SESSION_TABLES; t++) {
         enum session_table table = (enum session_table)t;
         struct session_growth first = first_of(&s->cfg, table), least = first;
@@ -441,7 +436,7 @@ void session_rest(struct session *s, bool given[SESSION_TABLES])
             forget(s, table);
             use(s, &least, at);
         }
-        at += whole_lines(bytes_of(&s->cfg, &first));
+        at += storage_lines(bytes_of(&s->cfg, &first));
     }
 }
 

@@ -8,6 +8,7 @@
 #include "core/rows.h"
 #include "session/tables/marks.h"
 #include "session/tables/peers.h"
+#include "session/tables/storage.h"
 
 static uint32_t *bucket_of(const struct session *s, uint32_t op, uint32_t rank)
 {
@@ -21,12 +22,10 @@ size_t mark_table_bytes(uint32_t count)
 
 void mark_table_use(struct session *s, void *storage, uint32_t count)
 {
-    struct mark *marks = storage;
-    if (s->marks.count > 0) {
-        memcpy(marks, s->marks.at, s->marks.count * sizeof *marks);
-    }
+    unsigned char *at = storage;
+    struct mark *marks = storage_moved(&at, sizeof *marks, count, s->marks.at, s->marks.count);
     s->marks.at = marks;
-    s->marks.bucket = (uint32_t *)(void *)(marks + count);
+    s->marks.bucket = (uint32_t *)(void *)at;
     s->marks.buckets = rows_for(1, count);
     s->marks.free = NONE;
     chains_clear(s->marks.bucket, s->marks.buckets);

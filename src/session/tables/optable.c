@@ -11,6 +11,7 @@
 #include "session/tables/optable.h"
 #include "session/tables/park.h"
 #include "session/tables/peers.h"
+#include "session/tables/storage.h"
 #include "session/tables/tags.h"
 #include "session/tables/transitions.h"
 
@@ -41,7 +42,7 @@ struct op_layout {
 static size_t op_section(size_t *at, size_t bytes)
 {
     size_t from = *at;
-    *at = (from + bytes + 63) & ~(size_t)63;
+    *at = storage_lines(from + bytes);
     return from;
 }
 

@@ -5,16 +5,9 @@
 #include "session/tables/peers.h"
 #include "session/tables/storage.h"
 
-enum { LINE = 64 };
-
-static size_t pitch_of(const struct session_config *cfg)
-{
-    return (cfg->park_block_bytes + LINE - 1) / LINE * LINE;
-}
-
 size_t park_table_bytes(const struct session_config *cfg, uint32_t blocks)
 {
-    return blocks * (pitch_of(cfg) + sizeof(uint32_t));
+    return blocks * (storage_lines(cfg->park_block_bytes) + sizeof(uint32_t));
 }
 
 /* It grows when no block is free. */
@@ -23,7 +16,7 @@ void park_table_use(struct session *s, void *storage, uint32_t blocks)
     unsigned char *at = storage;
     uint32_t used = s->park.left == 0 ? s->park.count : 0;
     PCCL_ASSERT(s->park.left == 0);
-    s->park.pitch = pitch_of(&s->cfg);
+    s->park.pitch = storage_lines(s->cfg.park_block_bytes);
     s->park.blocks = storage_moved(&at, s->park.pitch, blocks, s->park.blocks, used);
     s->park.free = storage_moved(&at, sizeof *s->park.free, blocks, NULL, 0);
     for (uint32_t i = blocks; i-- > s->park.count;) {

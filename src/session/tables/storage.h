@@ -24,4 +24,10 @@ static inline size_t storage_whole(size_t bytes)
     return (bytes + 7) & ~(size_t)7;
 }
 
+/* The same where each begins a line of the cache. */
+static inline size_t storage_lines(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
 #endif

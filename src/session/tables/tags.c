@@ -8,6 +8,7 @@
 #include "core/mix.h"
 #include "core/rows.h"
 #include "session/tables/tags.h"
+#include "session/tables/storage.h"
 
 static uint32_t *bucket_of(struct session *s, const struct op_name *name)
 {
@@ -37,13 +38,11 @@ size_t tag_table_bytes(uint32_t count)
 
 void tag_table_use(struct session *s, void *storage, uint32_t count)
 {
-    struct tag *tags = storage;
-    if (s->tags.used > 0) {
-        memcpy(tags, s->tags.at, s->tags.used * sizeof *tags);
-    }
+    unsigned char *at = storage;
+    struct tag *tags = storage_moved(&at, sizeof *tags, count, s->tags.at, s->tags.used);
     s->tags.at = tags;
     s->tags.count = count;
-    s->tags.bucket = (uint32_t *)(void *)(tags + count);
+    s->tags.bucket = (uint32_t *)(void *)at;
     s->tags.buckets = rows_for(1, count);
     chains_clear(s->tags.bucket, s->tags.buckets);
     for (uint32_t i = 0; i < s->tags.used; i++) {
@@ -173,12 +172,9 @@ void tag_refused(struct session *s, struct tag *t)
 
 void owed_table_use(struct session *s, void *storage, uint32_t count)
 {
-    struct owed *owed = storage;
-    if (s->owed.count == 0) {
-        s->owed.free = NONE;
-    } else {
-        memcpy(owed, s->owed.at, s->owed.count * sizeof *owed);
-    }
+    unsigned char *at = storage;
+    struct owed *owed = storage_moved(&at, sizeof *owed, count, s->owed.at, s->owed.count);
+    s->owed.free = s->owed.count == 0 ? NONE : s->owed.free;
     s->owed.at = owed;
     for (uint32_t i = count; i-- > s->owed.count;) {
         owed[i] = (struct owed){.next = s->owed.free};
